@@ -54,7 +54,7 @@ WATCH_READING = """() => { window.__read = [];
     .observe(document.body, { childList: true, subtree: true, characterData: true }); }"""
 WATCH_EVENTS = """() => { window.__rows = [];
   const count = () => [...document.querySelectorAll('[aria-label="Table of events"] tbody tr')].map((row) =>
-    row.textContent.toLowerCase()).filter((text) => /xid|lost/.test(text)).length;
+    row.textContent.toLowerCase()).join(' ').match(/xid|lost/g)?.length ?? 0;
   let before = count();
   new MutationObserver(() => { const now = count(); if (now <= before) return; before = now;
     requestAnimationFrame(() => setTimeout(() => window.__rows.push(Date.now()), 0)); })
@@ -165,20 +165,22 @@ async def faults(
 async def in_browser(browser: Browser, running: Stack, fake: FakeNvml, bare_url: str, host_id: str) -> dict[str, Any]:
     """Sign in, watch one host, and let things happen to it."""
     chance = random.Random(1)
-    page, polling = await browser.new_page(locale="en-GB"), await browser.new_page()
+    context = await browser.new_context(locale="en-GB")
+    page, told, polling = await context.new_page(), await context.new_page(), await browser.new_page()
     await page.goto(f"{running.cli['url']}/#token={running.cli['token']}")
     await page.wait_for_function("async () => (await fetch('/api/v1/me')).ok", polling=200, timeout=60_000)
-    await page.goto(f"{running.cli['url']}/hosts/{host_id}")
+    await page.goto(f"{running.cli['url']}/hosts/{host_id}?tab=charts")
     await page.locator(".wr-chart strong", has_text="GPU temperature").wait_for(timeout=60_000)
-    await page.get_by_role("region", name="Table of events").wait_for(timeout=60_000)
+    await told.goto(f"{running.cli['url']}/hosts/{host_id}?tab=events")
+    await told.get_by_role("region", name="Table of events").wait_for(timeout=60_000)
     await polling.goto(bare_url)
     await page.evaluate(WATCH_READING)
-    await page.evaluate(WATCH_EVENTS)
+    await told.evaluate(WATCH_EVENTS)
     fake.state.gpu(CARD).temperature = LOW_C + SPAN_C
     await when_read(page, LOW_C + SPAN_C)
     changed = await changes(page, polling, fake, max(CHANGES_MIN, round(CHANGES * scale())), chance)
     count = max(FAULTS_MIN, round(FAULTS * scale()))
-    xids, lost = await faults(page, fake, count, LOSSES, chance)
+    xids, lost = await faults(told, fake, count, LOSSES, chance)
     return {"changes": changed, "xids": xids, "lost": lost, "chromium": browser.version}
 
 

@@ -23,6 +23,7 @@ from tests.browser.pretend_world import (
     standing_of,
     unverified,
 )
+from windrow_master.api.event_severity import is_at_least
 
 CHANGED_PER_TICK = 800
 
@@ -62,8 +63,11 @@ def fleet_routes(app: FastAPI, world: World) -> None:
         return stream(frames)
 
     @app.get("/api/v1/events")
-    async def events(subject: str = "", limit: int = 100, cursor: int = 0) -> Json:
+    async def events(
+        subject: str = "", severity: str = "info", since: str = "", limit: int = 100, cursor: int = 0
+    ) -> Json:
         found = [row for row in world.events if not subject or subject in row["subjects"]]
+        found = [row for row in found if is_at_least(row["severity"], severity) and row["at"] >= since]
         more = len(found) > cursor + limit
         return {"items": found[cursor : cursor + limit], "next_cursor": str(cursor + limit) if more else None}
 

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from windrow_master.api.condition_shapes import condition_json
+from windrow_master.api.event_severity import severity_of
 from windrow_master.api.gpu_shapes import field_json
 from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
@@ -144,9 +145,11 @@ class World:
 
     def event(self, kind: str, subjects: list[str], text: str, fields: Json | None = None) -> None:
         """Note something that happened, newest first."""
-        number = len(self.events)
+        number, given = len(self.events), fields or {}
         row = {"id": f"event_{number:012d}", "number": number, "at": at(), "kind": kind, "subjects": subjects}
-        self.events.insert(0, row | {"text": text, "actor": "system", "fields": fields or {}})
+        names = {one: self.hosts[one]["name"] for one in subjects if one in self.hosts}
+        row |= {"severity": str(severity_of(kind, given)), "names": names}
+        self.events.insert(0, row | {"text": text, "actor": "system", "fields": given})
 
 
 def make_world(neighbours: int, *, real_host: bool = True) -> World:

@@ -150,6 +150,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await page.get_by_label("Environment").fill(f"A={NASTY}\nB=")
     await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    await page.get_by_role("tab", name="Run a command inside").click()
     inside = page.get_by_role("region", name="Inside")
     await inside.get_by_placeholder("ls -la").fill("sh -c 'exit 3' --flag")
     await forms.same(inside, inside.get_by_role("button", name="Run", exact=True).click, "POST", "/clusters/[^/]+/exec")
@@ -168,7 +169,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
 
 async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls_that_they_make(forms: Forms) -> None:
     page, main, dialog = forms.page, forms.page.get_by_role("main"), forms.page.get_by_role("dialog")
-    await signed_in(page, forms.served, f"/hosts/{HOST}")
+    await signed_in(page, forms.served, f"/hosts/{HOST}?tab=charts")
     measured = page.get_by_role("region", name="Bandwidth")
     await forms.same(measured, measured.get_by_role("button", name="Measure now").click, "POST", "/hosts/[^/]+/measure")
     await page.get_by_role("button", name="Actions").click()

@@ -30,7 +30,7 @@ async def test_every_row_of_the_table_of_eight_cards_is_on_their_pages(page: Pag
         await page.goto(f"{url}/fleet#token={market.cli['token']}")
         await expect(page.get_by_role("row").nth(1)).to_contain_text("Online")
         for uuid in uuids:
-            await page.goto(f"{url}/gpus/{uuid}")
+            await page.goto(f"{url}/gpus/{uuid}?tab=details")
             for name in SAID:
                 await expect(page.locator(f"[data-field={name}]")).not_to_have_text(ABSENT)
             shown = await page.locator("[data-field]").evaluate_all(
@@ -38,4 +38,5 @@ async def test_every_row_of_the_table_of_eight_cards_is_on_their_pages(page: Pag
             )
             assert sorted(name for name, _ in shown) == sorted(one.name for one in GPU_FIELDS)
             assert [name for name, text in shown if not text.strip()] == []
+            await page.get_by_role("tab", name="Health").click()
             await expect(page.get_by_role("region", name="Verification")).to_contain_text("Verified")

@@ -87,3 +87,31 @@ async def test_the_rows_of_simulated_hosts_on_the_shipped_stack_are_used_while_t
         await rows_change(page)
         print(await measure(page, use_the_table))
         await rows_change(page)
+
+
+async def test_hosts_are_selected_and_drained_together_with_a_result_each_and_a_view_is_kept(
+    page: Page, pretend: Callable[..., Served]
+) -> None:
+    served = pretend(neighbours=3)
+    await page.goto(served.sign_in_url)
+    await page.get_by_role("radiogroup", name="Rows").get_by_text("Hosts", exact=True).click()
+    await expect(page).to_have_url(re.compile(r"/fleet\?view=hosts$"))
+    for name in ("sim-000", "sim-001"):
+        await page.get_by_label(f"Select {name}").check()
+    await page.get_by_role("button", name="2 selected").click()
+    await page.get_by_role("menuitem", name="Drain").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Reason").fill("new switch")
+    await dialog.get_by_role("button", name="Drain").click()
+    await expect(dialog.get_by_role("listitem").filter(has_text="Accepted")).to_have_count(2)
+    await dialog.get_by_role("button", name="Close", exact=True).last.click()
+    states = [host["admin_state"] for host in served.world.hosts.values()]
+    assert states.count("draining") == 2
+
+    await page.get_by_role("button", name="Views").click()
+    await page.get_by_label("Name of this view").fill("by host")
+    await page.get_by_role("button", name="Save").click()
+    await page.goto(f"{served.url}/fleet")
+    await page.get_by_role("button", name="Views").click()
+    await page.get_by_role("menuitem", name="by host", exact=True).click()
+    await expect(page.get_by_label("Select sim-000")).to_be_visible()

@@ -109,13 +109,13 @@ async def test_a_history_that_is_away_leaves_the_live_charts_and_says_so(page: P
     served = pretend()
     down = {"status": 503, "code": "unavailable", "title": "Not possible now", "detail": "History cannot be read."}
     served.world.problems[f"/hosts/{HOST}/history"] = down
-    await signed_in(page, served, f"/hosts/{HOST}")
+    await signed_in(page, served, f"/hosts/{HOST}?tab=charts")
     await expect(page.get_by_test_id("no-history")).to_contain_text("History cannot be read.")
     await expect(page.get_by_role("img", name="CPU. CPU: now")).to_be_visible()
 
 
 async def test_a_charts_series_is_kept_as_a_file_of_either_kind(page: Page, pretend: Pretend) -> None:
-    await signed_in(page, pretend(), f"/hosts/{HOST}")
+    await signed_in(page, pretend(), f"/hosts/{HOST}?tab=charts")
     chart = page.locator("figure").filter(has_text="CPU").first
     await chart.get_by_text("As a table").click()
     for kind, ending in (("CSV", "csv"), ("Parquet", "parquet")):
@@ -161,7 +161,7 @@ async def test_every_table_is_kept_as_csv(page: Page, pretend: Pretend) -> None:
         rows |= {table: await saved(page, table) for table in tables}
     assert {row["id"] for row in rows["the fleet"]} == {HOST, *world.gpu_rows}
     assert [row["amount_CRD"] for row in rows["revenue"]] == list(DAYS)
-    assert [row["id"] for row in rows["the events"]] == [event["id"] for event in world.events]
+    assert {row["id"] for row in rows["the events"]} == {one["id"] for one in world.events if one["severity"] != "info"}
     assert {row["id"] for row in rows["the commands"]} == set(world.commands)
     assert [row["number"] for row in rows["the audit entries"]] == ["3", "2", "1"]
     assert [(row["id"], row["name"]) for row in rows["the machines"]] == [(one, "'=mine") for one in world.clusters]
@@ -174,7 +174,7 @@ async def test_a_hosts_cards_read_what_its_stream_tells_and_what_they_do_not_rep
     served = pretend(neighbours=1)
     served.world.unsupported = {"gpu_power_watts"}
     assert not any(gpu["live"] for gpu in served.world.hosts[SIMULATED]["gpus"]), "the stream alone tells readings"
-    await signed_in(page, served, f"/hosts/{SIMULATED}")
+    await signed_in(page, served, f"/hosts/{SIMULATED}?tab=gpus")
     await expect(page.get_by_role("meter", name="GPU 7 use")).to_be_visible()
     cells = page.get_by_role("row", name=re.compile("Events of GPU 7")).get_by_role("cell")
     await expect(cells.nth(6)).to_have_text(re.compile(r"^\d+ °C$"))
@@ -192,12 +192,12 @@ async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) 
     await rented(page, served)
     gpu = served.world.hosts[SIMULATED]["gpus"][0]["uuid"]
     for path, name, subject in (
-        (f"/hosts/{SIMULATED}?tab=slots", "Events of GPU 0", gpu),
+        (f"/hosts/{SIMULATED}?tab=gpus", "Events of GPU 0", gpu),
         ("", f"Events of slot {SIMULATED}/{gpu}", f"{SIMULATED}/{gpu}"),
         ("/offers", "Events of tier cpu/A", "tier/cpu/A"),
         ("/receipts/receipt_1", "Events of this rental", "rental_1"),
         ("/health", "Events of relay access_north", "access_north"),
-        (f"/clusters/{next(iter(served.world.clusters))}", "Events of workload work_1", "work_1"),
+        (f"/clusters/{next(iter(served.world.clusters))}?tab=details", "Events of workload work_1", "work_1"),
         ("/settings", "Events of the account", "account_1"),
         ("/tokens", "Events of join token jt_1", "jt_1"),
         ("", "Events of token first", "token_1"),
@@ -212,3 +212,21 @@ async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) 
     rows = page.get_by_role("region", name="Table of events").locator("tbody tr")
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("the token first was made")
+
+
+async def test_events_leave_out_everyday_work_join_what_repeats_and_name_what_they_are_about(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=3)
+    for host_id in served.world.hosts:
+        served.world.event("host.listed", [host_id], f"{host_id} is listed")
+    await signed_in(page, served, "/events")
+    rows = page.get_by_role("region", name="Table of events").locator("tbody tr")
+    await expect(rows.filter(has_text="is listed").first).to_contain_text("more like this")
+    await expect(rows.filter(has_text="sim-002").first.get_by_role("link", name="sim-002")).to_be_visible()
+    await expect(rows.filter(has_text="Command done")).to_have_count(0)
+    await page.get_by_label("Severity").select_option("Everything")
+    await expect(rows.filter(has_text="Command done").first).to_be_visible()
+    await expect(page).to_have_url(re.compile(r"/events\?severity=info$"))
+    await page.get_by_label("Severity").select_option("Errors")
+    await expect(page.get_by_test_id("empty")).to_contain_text("Nothing of note")

@@ -27,8 +27,9 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
     await expect(row.get_by_text("simulated")).to_have_count(0)
     await row.click()
     await expect(page.get_by_test_id("cpu")).to_have_text(re.compile(r"^\d+%$"))
-    await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
     await expect(page.get_by_role("region", name="Tier")).to_contain_text("cpu")
+    await page.get_by_role("tab", name="Charts").click()
+    await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
 
     await page.get_by_role("link", name="New machine here").click()
     await expect(page.get_by_test_id("plan")).to_contain_text("Fits")

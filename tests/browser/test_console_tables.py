@@ -26,7 +26,7 @@ async def test_a_list_keeps_its_search_facets_and_order_in_the_address(page: Pag
     await page.get_by_role("button", name="What").first.click()
     await page.get_by_role("menuitemcheckbox", name=re.compile("Token made")).click()
     await page.keyboard.press("Escape")
-    await page.get_by_role("columnheader", name="Says").get_by_role("button").click()
+    await page.get_by_role("columnheader", name="Message").get_by_role("button").click()
     await expect(rows).to_have_text([re.compile("token a was made"), re.compile("token b was made")])
     await page.get_by_label("Filter", exact=True).fill("token b")
     await expect(page.get_by_test_id("shown")).to_have_text("1 of 3 shown")

@@ -27,7 +27,7 @@ async def test_a_terminal_is_one_click_away_and_reconnects(page: Page, pretend: 
     page.on("pageerror", lambda error: faults.append(str(error)))
     await signed_in(page, served)
     await rented(page, served)
-    inside, world = page.get_by_role("region", name="Inside"), served.world
+    inside, world = page.get_by_role("main"), served.world
     state, screen = inside.get_by_test_id("terminal-state"), inside.get_by_test_id("terminal")
 
     await page.get_by_role("region", name="Connect").get_by_role("button", name="Open terminal").click()
@@ -79,7 +79,7 @@ async def test_what_is_in_the_way_of_a_terminal_is_said_and_tried_again(page: Pa
     served.world.terminal_refusal = "This machine's host runs an older agent, which has no terminals."
     await signed_in(page, served)
     cluster_id = (await rented(page, served)).rpartition("/")[2]
-    inside = page.get_by_role("region", name="Inside")
+    inside = page.get_by_role("main")
     await inside.get_by_role("tab", name="Terminal").click()
     await expect(inside.get_by_role("alert")).to_contain_text("older agent")
     served.world.terminal_refusal = ""

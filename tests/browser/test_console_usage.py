@@ -24,6 +24,7 @@ async def test_what_a_cluster_uses_is_drawn_once_it_was_measured(page: Page, pre
     await page.get_by_role("textbox", name="Command").fill("python train.py")
     await page.get_by_role("button", name="Create cluster").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
+    await page.get_by_role("tab", name="Charts").click()
     panel = page.get_by_role("region", name="What it uses")
     await expect(panel).to_contain_text("No figures yet")
     await expect(panel).to_contain_text("The first come after 10 s.")

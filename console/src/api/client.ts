@@ -96,12 +96,6 @@ export async function send(
     connection.lost();
     throw new ApiProblem(unreachable(method, path, failure, deadlineMs));
   }
-<<<<<<< HEAD
-  if (answer.ok) return answer;
-  const problem = await problemOf(answer, path);
-  if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used, problem.detail ?? null);
-  if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return send(method, path, asked, deadlineMs);
-=======
   return taken(answer, path, used, () => send(method, path, asked, deadlineMs));
 }
 
@@ -116,7 +110,6 @@ async function taken(
   const problem = await problemOf(answer, path);
   if (answer.status === 401 && !SIGNS_IN.includes(path)) forgetSecret(used, problem.detail ?? null);
   if (problem.code === SIGN_IN_AGAIN && (await signedInAgain())) return again();
->>>>>>> h-new
   throw new ApiProblem(problem);
 }
 

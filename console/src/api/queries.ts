@@ -243,7 +243,13 @@ export const hostsFound = (text: string) =>
     queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal),
   });
 
-export const events = (subject?: string) => paged<EventRow>(["events", subject ?? ""], "/events", CALM_MS, { subject });
+export interface EventsWanted {
+  subject?: string | undefined;
+  /** At least so severe. */
+  severity: EventRow["severity"];
+  since?: string | undefined;
+}
+export const events = (wanted: EventsWanted) => paged<EventRow>(["events", wanted], "/events", CALM_MS, { ...wanted });
 
 export const commands = (hostId?: string) =>
   paged<CommandRow>(["commands", hostId ?? ""], "/commands", BRISK_MS, { host: hostId });

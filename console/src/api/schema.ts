@@ -759,12 +759,19 @@ export interface EventOut {
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
   kind: string;
+  /** `info` is everyday work; `error`: something is broken or lost */
+  severity: EventSeverity;
   /** The ids of what it is about */
   subjects: string[];
+  /** Of its subjects and its actor, by id: those that have a name which the caller may see */
+  names: Record<string, string>;
   text: string;
   actor: string | null;
   fields: Record<string, unknown>;
 }
+
+/** How much an event matters. */
+export type EventSeverity = "info" | "notice" | "warning" | "error";
 
 /** One more command to run beside the work. */
 export interface ExecBody {

@@ -16,17 +16,17 @@ export interface Act {
 }
 
 const HostAct = lazy(async () => {
-  const { ACTIONS, ActionAsked } = await import("../hosts/HostPage.tsx");
+  const { ACTIONS, ActionAsked } = await import("../hosts/HostActions.tsx");
   return {
     default: ({ host, verb, close }: { host: Host; verb: string; close: () => void }) => {
-      const action = ACTIONS.find((one) => one.verb === verb);
-      return action ? <ActionAsked host={host} action={action} close={close} /> : null;
+      const action = Object.values(ACTIONS).find((one) => one.verb === verb);
+      return action ? <ActionAsked hosts={[host]} action={action} close={close} /> : null;
     },
   };
 });
 const Stop = lazy(async () => ({ default: (await import("../clusters/StopStart.tsx")).StopAsked }));
 const Start = lazy(async () => ({ default: (await import("../clusters/StopStart.tsx")).StartAsked }));
-const Delete = lazy(async () => ({ default: (await import("../clusters/ClusterPage.tsx")).DeleteAsked }));
+const Delete = lazy(async () => ({ default: (await import("../clusters/ClusterDialogs.tsx")).DeleteAsked }));
 const DeleteVolume = lazy(async () => ({ default: (await import("../volumes/VolumesPage.tsx")).DeleteAsked }));
 
 export function PaletteAct({ verb, thing, close }: Act & { close: () => void }) {

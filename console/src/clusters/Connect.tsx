@@ -4,6 +4,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { post } from "../api/client.ts";
 import { box as boxQuery } from "../api/queries.ts";
 import type { Box, Cluster, Notebook } from "../api/types.ts";
+import { bytes, count, plain } from "../parts/format.ts";
 import { Command, Loaded, ProblemNote } from "../parts/page.tsx";
 import { quoted } from "./request.ts";
 import { editorLines, forwardedPorts } from "./terminal.ts";
@@ -37,16 +38,22 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
     <Stack gap="sm">
       <Group gap="xs">
         <Button onClick={openTerminal}>Open terminal</Button>
+        {cluster.request.notebook && <OpenJupyter cluster={cluster} />}
       </Group>
       {enters && <BoxLogins cluster={cluster} />}
-      {ports.length > 0 && <Text size="sm">A port on your machine:</Text>}
-      {ports.map((port) => (
-        <Command
-          key={port}
-          text={`windrow cluster forward ${quoted(cluster.name)} ${port}`}
-          label={`command for port ${port}`}
-        />
-      ))}
+      {ports.length > 0 && (
+        <div className="wr-ways">
+          {ports.map((port) => (
+            <div key={port}>
+              <Text size="sm">Port {port} on your machine:</Text>
+              <Command
+                text={`windrow cluster forward ${quoted(cluster.name)} ${port}`}
+                label={`command for port ${port}`}
+              />
+            </div>
+          ))}
+        </div>
+      )}
     </Stack>
   );
 }
@@ -83,31 +90,59 @@ function BoxLogins({ cluster }: { cluster: Cluster }) {
     <Loaded query={query}>
       {(box: Box) => (
         <Stack gap="sm" data-testid="box-logins">
-          {box.ssh_port !== null && (
-            <>
-              <Text size="sm">Log in with your own key:</Text>
-              <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
-              <Text size="sm">In VS Code, with its extension Remote - SSH:</Text>
-              <Command text={editorLines(cluster)} label="commands for VS Code" />
-            </>
-          )}
-          {box.notebook_port !== null && (
-            <>
-              <OpenJupyter cluster={cluster} />
-              <Text size="sm">Jupyter on your machine:</Text>
-              <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
-              <Text size="sm">and then in a browser:</Text>
-              <Command
-                text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
-                label="address of the notebook"
-              />
-            </>
-          )}
+          <div className="wr-ways">
+            {box.ssh_port !== null && (
+              <>
+                <div>
+                  <Text size="sm">Log in with your own key:</Text>
+                  <Command text={`windrow cluster ssh ${name}`} label="command to log in" />
+                </div>
+                <div>
+                  <Text size="sm">In VS Code, with its extension Remote - SSH:</Text>
+                  <Command text={editorLines(cluster)} label="commands for VS Code" />
+                </div>
+              </>
+            )}
+            {box.notebook_port !== null && (
+              <div>
+                <Text size="sm">Jupyter on your machine:</Text>
+                <Command text={`windrow cluster forward ${name} 8888`} label="command for the notebook" />
+                <Text size="sm">and then in a browser:</Text>
+                <Command
+                  text={`http://${cluster.forward_host}:8888/?token=${box.notebook_token ?? ""}`}
+                  label="address of the notebook"
+                />
+              </div>
+            )}
+          </div>
           <Text size="xs" className="wr-quiet">
             If neither answers, the output says what the image lacks.
           </Text>
         </Stack>
       )}
     </Loaded>
+  );
+}
+
+/** The addresses of a service; the renter decides whom to tell. */
+export function Addresses({ cluster }: { cluster: Cluster }) {
+  return (
+    <Stack gap="sm" data-testid="addresses">
+      {Object.entries(cluster.urls).map(([port, url]) => (
+        <div key={port}>
+          <a className="wr-link wr-break" href={url} target="_blank" rel="noopener noreferrer">
+            Port {plain(port)} in a new window
+          </a>
+          <Command text={url} label={`address of port ${port}`} />
+        </div>
+      ))}
+      <Text size="xs" className="wr-quiet">
+        Whoever knows an address may call it: the service itself checks its callers.
+      </Text>
+      <Text size="xs" className="wr-quiet">
+        {count(cluster.traffic.connections)} connections, {bytes(cluster.traffic.bytes_in)} in,{" "}
+        {bytes(cluster.traffic.bytes_out)} out
+      </Text>
+    </Stack>
   );
 }

@@ -1,20 +1,29 @@
-// Downloads a cluster's files: all, or those that changed since it started.
+// A cluster's files: all, or those that changed since it started, as an archive or as a tree of single files.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
+import { useMemo } from "react";
 import { send } from "../api/client.ts";
-import { bytes } from "../parts/format.ts";
+import { bytes, compareTexts, plain } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Command, Empty, ProblemNote } from "../parts/page.tsx";
 import { keep } from "../tables/Csv.tsx";
+import { entriesOf, type Folder, treeOf } from "./archive.ts";
 
 interface Got {
   size: number;
   cut: boolean;
+  /** To be looked at in the page. */
+  archive: Uint8Array<ArrayBuffer> | null;
+}
+
+interface Wanted {
+  changed: boolean;
+  isShown: boolean;
 }
 
 export function Files({ clusterId, name, over }: { clusterId: string; name: string; over: boolean }) {
-  const fetchThem = useMutation<Got, unknown, boolean>({
-    mutationFn: async (changed) => {
+  const fetchThem = useMutation<Got, unknown, Wanted>({
+    mutationFn: async ({ changed, isShown }) => {
       const answer = await send(
         "GET",
         `/clusters/${encodeURIComponent(clusterId)}/files`,
@@ -22,8 +31,10 @@ export function Files({ clusterId, name, over }: { clusterId: string; name: stri
         null,
       );
       const tar = await answer.blob();
+      const cut = answer.headers.get("X-Files-Truncated")?.toLowerCase() === "true";
+      if (isShown) return { size: tar.size, cut, archive: new Uint8Array(await tar.arrayBuffer()) };
       keep(tar, `${name.replace(/[^A-Za-z0-9._-]+/g, "-") || "files"}${changed ? "-changed" : ""}.tar`);
-      return { size: tar.size, cut: answer.headers.get("X-Files-Truncated")?.toLowerCase() === "true" };
+      return { size: tar.size, cut, archive: null };
     },
   });
   if (over)
@@ -39,26 +50,77 @@ export function Files({ clusterId, name, over }: { clusterId: string; name: stri
         out.
       </Text>
       <Group gap="xs">
-        <Button leftSection={<DownloadIcon />} loading={fetchThem.isPending} onClick={() => fetchThem.mutate(true)}>
+        <Button
+          leftSection={<DownloadIcon />}
+          loading={fetchThem.isPending}
+          onClick={() => fetchThem.mutate({ changed: true, isShown: false })}
+        >
           Download what changed
         </Button>
         <Button
           variant="default"
           leftSection={<DownloadIcon />}
           disabled={fetchThem.isPending}
-          onClick={() => fetchThem.mutate(false)}
+          onClick={() => fetchThem.mutate({ changed: false, isShown: false })}
         >
           Download all
+        </Button>
+        <Button
+          variant="default"
+          disabled={fetchThem.isPending}
+          onClick={() => fetchThem.mutate({ changed: false, isShown: true })}
+        >
+          Show the files
         </Button>
       </Group>
       {fetchThem.data && (
         <Text size="sm" role="status">
-          {bytes(fetchThem.data.size)} downloaded.
+          {bytes(fetchThem.data.size)} {fetchThem.data.archive ? "read" : "downloaded"}.
           {fetchThem.data.cut && " It passed the limit and was cut: not every file is in it."}
         </Text>
       )}
+      {fetchThem.data?.archive && <Tree archive={fetchThem.data.archive} />}
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
       <Command text={`windrow cluster files ${clusterId} --changed`} label="the same by command" />
     </Stack>
   );
 }
+
+function Tree({ archive }: { archive: Uint8Array<ArrayBuffer> }) {
+  const tree = useMemo(() => treeOf(entriesOf(archive)), [archive]);
+  if (tree.bytes === 0 && tree.files.length === 0 && tree.folders.size === 0)
+    return <Text size="sm">The folder is empty.</Text>;
+  return <Branch folder={tree} archive={archive} />;
+}
+
+function Branch({ folder, archive }: { folder: Folder; archive: Uint8Array<ArrayBuffer> }) {
+  return (
+    <ul className="wr-tree">
+      {[...folder.folders].sort(byKey).map(([name, inner]) => (
+        <li key={name}>
+          <details>
+            <summary>
+              {plain(name)}/ <span className="wr-quiet">{bytes(inner.bytes)}</span>
+            </summary>
+            <Branch folder={inner} archive={archive} />
+          </details>
+        </li>
+      ))}
+      {folder.files.map((file) => (
+        <li key={file.path}>
+          <button
+            type="button"
+            className="wr-id"
+            onClick={() => keep(new Blob([archive.slice(file.at, file.at + file.bytes)]), file.name)}
+            aria-label={`Download ${plain(file.path)}`}
+          >
+            {plain(file.name)}
+          </button>{" "}
+          <span className="wr-quiet">{bytes(file.bytes)}</span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+const byKey = ([one]: [string, Folder], [other]: [string, Folder]): number => compareTexts(one, other);

@@ -1,11 +1,16 @@
 // A running program's output: follows the end, continues after an outage, draws only the lines in sight.
-import { Button, Group, Text } from "@mantine/core";
+import { Button, Checkbox, Group, Text, TextInput } from "@mantine/core";
+import { useMutation } from "@tanstack/react-query";
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { ApiProblem, send } from "../api/client.ts";
 import { connection } from "../api/connection.ts";
 import { count } from "../parts/format.ts";
-import { grown, type LogText, NO_LOG, shown } from "./logs.ts";
+import { DownloadIcon } from "../parts/icons.tsx";
+import { ProblemNote } from "../parts/page.tsx";
+import { keep } from "../tables/Csv.tsx";
+import { fileName } from "../tables/csv.ts";
+import { found, grown, type LogText, marked, NO_LOG, shown } from "./logs.ts";
 
 const LINE_PX = 19;
 const RETRY_MS = 1_500;
@@ -81,11 +86,24 @@ function useLog(path: string, over: boolean): Followed {
   return state;
 }
 
-export function Log({ path, over, waiting }: { path: string; over: boolean; waiting: string }) {
+interface LogProps {
+  path: string;
+  /** Of the file that a download is kept as. */
+  name: string;
+  over: boolean;
+  waiting: string;
+}
+
+export function Log({ path, name, over, waiting }: LogProps) {
   const { log, cut, ended, problem } = useLog(path, over);
   const scroller = useRef<HTMLDivElement>(null);
   const [follow, setFollow] = useState(true);
-  const lines = log.open ? [...log.lines, shown(log.open)] : log.lines;
+  const [held, hold] = useState<LogText | null>(null);
+  const [wrap, setWrap] = useState(false);
+  const [text, search] = useState("");
+  const shownLog = held ?? log;
+  const all = useMemo(() => (shownLog.open ? [...shownLog.lines, shown(shownLog.open)] : shownLog.lines), [shownLog]);
+  const lines = useMemo(() => found(all, text), [all, text]);
   const virtual = useVirtualizer({
     count: lines.length,
     getScrollElement: () => scroller.current,
@@ -99,18 +117,53 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
     const box = scroller.current;
     if (box) setFollow(box.scrollHeight - box.scrollTop - box.clientHeight < 3 * LINE_PX);
   };
+  const later = held ? log.lines.length + log.dropped - held.lines.length - held.dropped : 0;
   return (
     <>
+      <Group gap={6} className="wr-tools wr-no-print">
+        <TextInput
+          size="xs"
+          aria-label="Search the output"
+          placeholder="Search the output"
+          value={text}
+          onChange={(event) => search(event.currentTarget.value)}
+        />
+        <Text size="xs" className="wr-quiet" role={text ? "status" : undefined}>
+          {text ? `${count(lines.length)} of ${count(all.length)} lines` : `${count(all.length)} lines`}
+          {later > 0 && `; ${count(later)} more since it was paused`}
+        </Text>
+        <Group gap={6} ml="auto">
+          <Checkbox
+            size="xs"
+            label="Wrap"
+            checked={wrap}
+            onChange={(event) => {
+              setWrap(event.currentTarget.checked);
+              virtual.measure(); // lines have other heights now
+            }}
+          />
+          {!ended && (
+            <Button size="compact-sm" variant="default" onClick={() => hold(held ? null : log)}>
+              {held ? "Continue" : "Pause"}
+            </Button>
+          )}
+          <Download path={path} name={name} />
+        </Group>
+      </Group>
       <div
         ref={scroller}
-        className="wr-log"
+        className={wrap ? "wr-log wr-log-wrap" : "wr-log"}
         role="log"
         aria-label="Output"
         tabIndex={0}
         onScroll={scrolled}
         data-testid="log"
       >
-        {log.dropped > 0 && <div className="wr-log-note">{count(log.dropped)} earlier lines are not shown</div>}
+        {shownLog.dropped > 0 && (
+          <div className="wr-log-note">
+            {count(shownLog.dropped)} earlier lines are not shown: they are in the download
+          </div>
+        )}
         {cut && (
           <div className="wr-log-note">The log passed its limit and was cut; what is missing was never kept.</div>
         )}
@@ -118,27 +171,56 @@ export function Log({ path, over, waiting }: { path: string; over: boolean; wait
           {virtual.getVirtualItems().map((item) => (
             <div
               key={item.key}
+              ref={wrap ? virtual.measureElement : undefined}
+              data-index={item.index}
               className="wr-log-line"
               style={{ position: "absolute", top: 0, left: 0, transform: `translateY(${item.start}px)` }}
             >
-              {lines[item.index]}
+              <Marked line={lines[item.index] ?? ""} text={text} />
             </div>
           ))}
         </div>
-        {lines.length === 0 && !problem && (
+        {all.length === 0 && !problem && (
           <div className="wr-log-note">{ended ? "The program wrote nothing." : waiting}</div>
         )}
+        {all.length > 0 && lines.length === 0 && <div className="wr-log-note">No line has this text.</div>}
         {problem && <div className="wr-log-note wr-err">{problem}</div>}
-        {ended && lines.length > 0 && <div className="wr-log-note">end of the log</div>}
+        {ended && all.length > 0 && <div className="wr-log-note">end of the log</div>}
       </div>
       {!follow && (
         <Group justify="center" mt={-38} style={{ position: "relative" }}>
           <Button onClick={() => setFollow(true)}>Follow the end</Button>
         </Group>
       )}
-      <Text className="wr-skip" aria-live="off">
-        {lines.length} lines
-      </Text>
+    </>
+  );
+}
+
+/** A line with the searched text marked in it. */
+function Marked({ line, text }: { line: string; text: string }) {
+  return marked(line, text).map((part, index) => (index % 2 ? <mark key={index}>{part}</mark> : part));
+}
+
+/** The whole log as a file. */
+function Download({ path, name }: { path: string; name: string }) {
+  const save = useMutation({
+    mutationFn: async () => {
+      const answer = await send("GET", path, { query: { follow: false } }, null);
+      keep(await answer.blob(), fileName(name, "log"));
+    },
+  });
+  return (
+    <>
+      <Button
+        size="compact-sm"
+        variant="default"
+        leftSection={<DownloadIcon size={12} />}
+        loading={save.isPending}
+        onClick={() => save.mutate()}
+      >
+        Download
+      </Button>
+      {save.error && <ProblemNote error={save.error} />}
     </>
   );
 }

@@ -2,12 +2,14 @@
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { usage as usageQuery } from "../api/queries.ts";
+import { events as eventsQuery, usage as usageQuery } from "../api/queries.ts";
 import type { UsageHistory } from "../api/types.ts";
+import { marksOf } from "../hosts/timeline.ts";
 import { Chart } from "../parts/Chart.tsx";
 import { Empty, Loaded, Panel } from "../parts/page.tsx";
 import { LONG, SpanControl } from "../parts/Spans.tsx";
-import { DRAWN, type Drawn, hasFigures, usageLines } from "./usage.ts";
+import type { Mark } from "../parts/series.ts";
+import { DRAWN, type Drawn, hasFigures, topOf, usageByRank } from "./usage.ts";
 
 /** The most members whose lines one answer holds. */
 const MEMBERS_MOST = 8;
@@ -23,6 +25,8 @@ interface UsageProps {
 export function Usage({ clusterId, endedAt, hosts, gpus }: UsageProps) {
   const [span, setSpan] = useState(LONG[0]!);
   const query = useQuery(usageQuery(clusterId, span.seconds, endedAt));
+  const past = useQuery(eventsQuery({ subject: clusterId, severity: "info" }).first).data;
+  const marks = useMemo(() => marksOf(past?.items ?? []), [past]);
   return (
     <Panel
       title="What it uses"
@@ -37,9 +41,9 @@ export function Usage({ clusterId, endedAt, hosts, gpus }: UsageProps) {
       <Loaded query={query} lines={6}>
         {(found) =>
           hasFigures(found) ? (
-            <div className="wr-charts" data-testid="usage">
+            <div data-testid="usage" className={hosts > 1 ? "wr-stack" : "wr-charts"}>
               {DRAWN.filter((drawn) => gpus > 0 || !drawn.ofGpus).map((drawn) => (
-                <One key={drawn.title} drawn={drawn} found={found} spanS={span.seconds} endedAt={endedAt} />
+                <One key={drawn.title} {...{ drawn, found, endedAt, marks }} spanS={span.seconds} />
               ))}
             </div>
           ) : (
@@ -59,26 +63,31 @@ export function Usage({ clusterId, endedAt, hosts, gpus }: UsageProps) {
   );
 }
 
-function One({
-  drawn,
-  found,
-  spanS,
-  endedAt,
-}: {
+interface OneProps {
   drawn: Drawn;
   found: UsageHistory;
   spanS: number;
   endedAt: string | null;
-}) {
-  const lines = useMemo(() => usageLines(drawn, found), [drawn, found]);
-  return (
+  marks: readonly Mark[];
+}
+
+/** A chart, or of several members a small one of each, on one scale. */
+function One({ drawn, found, spanS, endedAt, marks }: OneProps) {
+  const members = useMemo(() => usageByRank(drawn, found), [drawn, found]);
+  const top = useMemo(() => topOf(members.flatMap(([, lines]) => lines)), [members]);
+  const most = drawn.unit === "ratio" ? 1 : members.length > 1 ? top : null;
+  const charts = members.map(([rank, lines]) => (
     <Chart
-      title={drawn.title}
+      key={rank}
+      title={members.length > 1 ? `${drawn.title}, rank ${rank}` : drawn.title}
       lines={lines}
       unit={drawn.unit}
-      most={drawn.unit === "ratio" ? 1 : null}
+      most={most}
       spanS={spanS}
       untilMs={endedAt === null ? null : Date.parse(endedAt)}
+      marks={marks}
+      small={members.length > 1}
     />
-  );
+  ));
+  return members.length > 1 ? <div className="wr-charts wr-charts-small">{charts}</div> : charts;
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { grown, LINES_MOST, NO_LOG, shown } from "./logs.ts";
+import { found, grown, LINES_MOST, marked, NO_LOG, shown } from "./logs.ts";
 
 test("lines grow from pieces cut anywhere", () => {
   const log = grown(grown(NO_LOG, "one\ntw"), "o\nthree");
@@ -21,4 +21,11 @@ test("a flood is bounded and said", () => {
   expect(log.lines.length).toBe(LINES_MOST);
   expect(log.dropped).toBe(5);
   expect(shown("y".repeat(100_000)).length).toBeLessThan(5_000);
+});
+
+test("a log is searched without regard to capitals, and what was found is marked", () => {
+  expect(found(["Loss 1", "step", "LOSS 2"], "loss")).toEqual(["Loss 1", "LOSS 2"]);
+  expect(found(["a", "b"], "")).toEqual(["a", "b"]);
+  expect(marked("aXbxc", "x")).toEqual(["a", "X", "b", "x", "c"]);
+  expect(marked("abc", "")).toEqual(["abc"]);
 });

@@ -37,3 +37,22 @@ export function shown(raw: string): string {
   const cut = last.length > LINE_MOST ? `${last.slice(0, LINE_MOST)} … (line cut)` : last;
   return cut ? plain(cut.replace(/\t/g, "    ")) : "";
 }
+
+/** The lines that have this text, in capitals or not; all of them while nothing is searched. */
+export function found(lines: readonly string[], text: string): readonly string[] {
+  const wanted = text.toLowerCase();
+  return wanted ? lines.filter((line) => line.toLowerCase().includes(wanted)) : lines;
+}
+
+/** A line in pieces: every second one is the searched text. */
+export function marked(line: string, text: string): string[] {
+  if (!text) return [line];
+  const [low, wanted] = [line.toLowerCase(), text.toLowerCase()];
+  const parts: string[] = [];
+  let at = 0;
+  for (let next = low.indexOf(wanted); next >= 0; next = low.indexOf(wanted, at)) {
+    parts.push(line.slice(at, next), line.slice(next, next + text.length));
+    at = next + text.length;
+  }
+  return [...parts, line.slice(at)];
+}

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { DRAWN, hasFigures, usageLines } from "./usage.ts";
+import { DRAWN, hasFigures, topOf, usageByRank, usageLines } from "./usage.ts";
 
 const CPU = DRAWN.find((drawn) => drawn.title === "Processors in use")!;
 const series = (rank: number, ...values: (number | null)[]) => ({
@@ -22,6 +22,16 @@ test("a line of one member has the metric's name, those of several their ranks a
   ]);
   const both = usageLines(CPU, { series: [series(0, 1), series(3, 2)], step_s: 15 });
   expect(both.map((line) => line.label)).toEqual(["Processors 0", "Processors 3"]);
+});
+
+test("each member has lines of its own, and all of them one scale", () => {
+  const members = usageByRank(CPU, { series: [series(3, 2, 8), series(0, 1)], step_s: 15 });
+  expect(members.map(([rank, lines]) => [rank, lines.map((line) => line.label)])).toEqual([
+    [0, ["Processors"]],
+    [3, ["Processors"]],
+  ]);
+  expect(topOf(members.flatMap(([, lines]) => lines))).toBeCloseTo(8.8);
+  expect(topOf([])).toBeNull();
 });
 
 test("steps without any reading are no figures", () => {

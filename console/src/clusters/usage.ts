@@ -1,6 +1,6 @@
 // The charts of what a cluster's work uses, and their lines of the Master's answer. Pure.
 import type { UsageHistory } from "../api/types.ts";
-import { bridged, type Line } from "../parts/series.ts";
+import { bridged, type Line, summarise } from "../parts/series.ts";
 
 export interface Drawn {
   title: string;
@@ -46,6 +46,19 @@ export function usageLines(drawn: Drawn, found: UsageHistory): Line[] {
         points: bridged(one.points as [number, number | null][], found.step_s * 1000),
       })),
   );
+}
+
+/** The same for each member alone, by rank. */
+export function usageByRank(drawn: Drawn, found: UsageHistory): (readonly [number, Line[]])[] {
+  const ranks = [...new Set(found.series.map((one) => one.rank))].sort((a, b) => a - b);
+  const of = (rank: number) => found.series.filter((one) => one.rank === rank);
+  return ranks.map((rank) => [rank, usageLines(drawn, { ...found, series: of(rank) })]);
+}
+
+/** The highest value of all lines, with some room above; null: there is none. */
+export function topOf(lines: readonly Line[]): number | null {
+  const top = Math.max(...lines.map((line) => summarise(line.points).most ?? 0));
+  return top > 0 ? top * 1.1 : null;
 }
 
 export const hasFigures = (found: UsageHistory): boolean =>

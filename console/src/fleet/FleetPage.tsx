@@ -1,7 +1,6 @@
-// The fleet page: totals, and the live table of every GPU and every host without GPUs.
-
-import { Button, Text } from "@mantine/core";
-import { Link, useNavigate } from "@tanstack/react-router";
+// The fleet page: totals, and the live table of every GPU and every host without GPUs, or of hosts.
+import { Button, SegmentedControl, Text } from "@mantine/core";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { useDeferredValue, useMemo } from "react";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES } from "../parts/Bars.tsx";
@@ -13,7 +12,9 @@ import { DataTable } from "../tables/DataTable.tsx";
 import { FLEET_COLUMNS } from "./columns.tsx";
 import { useFleet } from "./feed.ts";
 import { fleetMatcher } from "./filter.ts";
+import { HostTable } from "./HostTable.tsx";
 import type { FleetRow } from "./rows.ts";
+import { Views } from "./Views.tsx";
 
 const SEARCH_HELP =
   "Type a name, model, tier, region or state. You can also compare: util>80 temp>=75 " +
@@ -25,7 +26,22 @@ export function FleetPage() {
   const rows = useDeferredValue(fleet.rows);
   // What was read is drawn a moment later: until then there are no rows, which is not the same as no hosts.
   const isRead = !loading && (rows.length > 0 || (!error && fleet.rows.length === 0));
-  const open = (row: FleetRow) => void navigate({ to: "/hosts/$hostId", params: { hostId: row.hostId } });
+  const { view } = useSearch({ from: "/fleet" });
+  const open = (row: FleetRow) =>
+    void (row.kind === "gpu"
+      ? navigate({ to: "/gpus/$gpuId", params: { gpuId: row.key } })
+      : navigate({ to: "/hosts/$hostId", params: { hostId: row.hostId } }));
+  const query = { error, refetch: again };
+  const empty = (
+    <Empty
+      title="No hosts yet"
+      command="windrow token add --join"
+      action={<PageButton to="/join">Add a host by one line</PageButton>}
+    >
+      A host appears here seconds after its agent joins. On the Master's machine, <code>windrow up</code> joins that
+      very machine; for another, make a join token here or with:
+    </Empty>
+  );
   return (
     <div className="wr-page-full">
       <PageHead
@@ -33,6 +49,19 @@ export function FleetPage() {
         beside={<Liveness live={live} loading={loading} />}
         actions={
           <>
+            <SegmentedControl
+              size="xs"
+              aria-label="Rows"
+              value={view === "hosts" ? "hosts" : "gpus"}
+              onChange={(next) =>
+                void navigate({ to: "/fleet", search: next === "hosts" ? { view: next } : {}, replace: true })
+              }
+              data={[
+                { value: "gpus", label: "GPUs" },
+                { value: "hosts", label: "Hosts" },
+              ]}
+            />
+            <Views />
             <Button component={Link} to="/fleet/map" variant="default">
               Map
             </Button>
@@ -43,28 +72,23 @@ export function FleetPage() {
         }
       />
       <Totals rows={rows} hosts={fleet.hostCount} known={!loading && (error === null || rows.length > 0)} />
-      <DataTable
-        of={["GPU or host", "fleet"]}
-        columns={FLEET_COLUMNS}
-        id={(row) => row.key}
-        rows={isRead ? rows : undefined}
-        query={{ error, refetch: again }}
-        address
-        match={fleetMatcher}
-        help={SEARCH_HELP}
-        placeholder="Filter: words, util>80, mem>=40 …"
-        open={open}
-        empty={
-          <Empty
-            title="No hosts yet"
-            command="windrow token add --join"
-            action={<PageButton to="/join">Add a host by one line</PageButton>}
-          >
-            A host appears here seconds after its agent joins. On the machine that runs the Master,{" "}
-            <code>windrow up</code> joins that very machine; for another, make a join token here or with:
-          </Empty>
-        }
-      />
+      {view === "hosts" ? (
+        <HostTable rows={isRead ? rows : undefined} query={query} empty={empty} />
+      ) : (
+        <DataTable
+          of={["GPU or host", "fleet"]}
+          columns={FLEET_COLUMNS}
+          id={(row) => row.key}
+          rows={isRead ? rows : undefined}
+          query={query}
+          address
+          match={fleetMatcher}
+          help={SEARCH_HELP}
+          placeholder="Filter: words, util>80, mem>=40 …"
+          open={open}
+          empty={empty}
+        />
+      )}
     </div>
   );
 }

@@ -13,14 +13,7 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     name: "Host",
     width: "minmax(206px, 1.4fr)",
     value: (row) => row.host,
-    cell: (row) => (
-      <span className="wr-cut" style={{ display: "flex", gap: 8, alignItems: "center" }}>
-        <span className="wr-cut" title={plain(row.host)}>
-          {plain(row.host)}
-        </span>
-        {row.simulated && <Simulated />}
-      </span>
-    ),
+    cell: (row) => <HostCell name={row.host} isSimulated={row.simulated} />,
   },
   {
     id: "model",
@@ -143,7 +136,18 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
 // One element per cell, its shape and bar drawn by style alone: hundreds of these are laid out again at each long
 // scroll.
 
-function CellState({ state, reason }: { state: string; reason?: string | null }) {
+export function HostCell({ name, isSimulated }: { name: string; isSimulated: boolean }) {
+  return (
+    <span className="wr-cut" style={{ display: "flex", gap: 8, alignItems: "center" }}>
+      <span className="wr-cut" title={plain(name)}>
+        {plain(name)}
+      </span>
+      {isSimulated && <Simulated />}
+    </span>
+  );
+}
+
+export function CellState({ state, reason }: { state: string; reason?: string | null }) {
   const text = words(state);
   return (
     <span className={`wr-cell-state wr-cell-${toneOf(state)}`} title={reason ? `${text}: ${plain(reason)}` : text}>
@@ -152,7 +156,7 @@ function CellState({ state, reason }: { state: string; reason?: string | null })
   );
 }
 
-function CellMeter({ ratio, text, title }: { ratio: number | null; text: string; title?: string }) {
+export function CellMeter({ ratio, text, title }: { ratio: number | null; text: string; title?: string }) {
   return (
     <span
       className={title ? "wr-cell-meter wr-cell-meter-wide" : "wr-cell-meter"}

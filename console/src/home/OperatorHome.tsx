@@ -18,6 +18,7 @@ import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { SpanControl } from "../parts/Spans.tsx";
 import { Simulated, State, useNow, When } from "../parts/state.tsx";
 import { AREA_SPANS, UseArea } from "../parts/UseArea.tsx";
+import { textOf } from "../records/events.ts";
 import { Earned } from "./Earned.tsx";
 import { GettingStarted } from "./GettingStarted.tsx";
 import { Needs } from "./Needs.tsx";
@@ -233,7 +234,7 @@ function Recent({ events }: { events: Overview["events"] }) {
               <span className="wr-quiet wr-lines-when">
                 <When at={event.at} />
               </span>
-              <span className="wr-break">{plain(event.text)}</span>
+              <span className="wr-break">{textOf(event)}</span>
               <Group gap={6}>
                 {event.subjects
                   .filter((one) => one.startsWith("host_"))
@@ -244,7 +245,7 @@ function Recent({ events }: { events: Overview["events"] }) {
                       className="wr-link"
                       to="/hosts/$hostId"
                       params={{ hostId }}
-                      aria-label={`Open the host: ${plain(event.text)}`}
+                      aria-label={`Open the host: ${textOf(event)}`}
                     >
                       Open
                     </Link>

@@ -1,24 +1,27 @@
-// The page of one GPU: every field, its conditions and XIDs over time, benchmarks, and the reasons for its tier.
-
-import { Stack, Text } from "@mantine/core";
+// The page of one GPU in tabs: what is wrong and what mends it; its health over time, charts, events, every field.
+import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useMemo } from "react";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
-import type { EventRow, GpuField, GpuPage as GpuWhole } from "../api/types.ts";
-import { Conditions } from "../parts/Conditions.tsx";
-import { bytes, celsius, DASH, fieldText, percent, perHour, plain, watts, words } from "../parts/format.ts";
-import { Facts, Figure, Id, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
+import type { EventRow, GpuField, GpuPage as GpuWhole, Host } from "../api/types.ts";
+import { FieldGroups } from "../parts/FieldGroups.tsx";
+import { bytes, celsius, DASH, exact, percent, perHour, plain, watts } from "../parts/format.ts";
+import { Facts, Figure, Id, known, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
 import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { figures, rateText } from "./benchmarks.ts";
 import { useFrames } from "./frames.ts";
+import { Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
-import { blamed, codeOf, type Spell, spells } from "./timeline.ts";
+import { Troubles } from "./Troubles.tsx";
+import { blamed, codeOf, type Lane, lanesOf, marksOf, nameOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 
 export function GpuPage() {
@@ -34,61 +37,107 @@ export function GpuPage() {
 }
 
 function GpuView({ gpu }: { gpu: GpuWhole }) {
-  const past = useQuery(eventsQuery(gpu.uuid).first);
+  const past = useQuery(eventsQuery({ subject: gpu.uuid, severity: "info" }).first).data?.items ?? [];
+  const host = useQuery(hostQuery(gpu.host_id)).data;
+  const tabs: readonly Tab[] = [
+    { value: "overview", name: "Overview", content: <Overview gpu={gpu} host={host} events={past} /> },
+    {
+      value: "health",
+      name: "Health",
+      content: (
+        <div className="wr-columns">
+          <div className="wr-stack">
+            <Timeline gpu={gpu} events={past} />
+            <Xids events={past} />
+            {host && <Charts gpu={gpu} host={host} events={past} only="faults" />}
+          </div>
+          <aside className="wr-stack">
+            <Evidence gpu={gpu} />
+          </aside>
+        </div>
+      ),
+    },
+    {
+      value: "charts",
+      name: "Charts",
+      content: host && <Charts gpu={gpu} host={host} events={past} only="gpu" />,
+    },
+    {
+      value: "events",
+      name: "Events",
+      content: (
+        <Panel bare label="Events">
+          <EventList subject={gpu.uuid} follow />
+        </Panel>
+      ),
+    },
+    {
+      value: "details",
+      name: "Details",
+      content: <FieldGroups groups={gpu.groups} said={saidOf} by="this card" />,
+    },
+  ];
+  return (
+    <Tabbed
+      tabs={tabs}
+      head={
+        <PageHead
+          above={
+            <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: gpu.host_id }}>
+              {plain(gpu.host_name)}
+            </Link>
+          }
+          title={`GPU ${gpu.index} · ${plain(gpu.name)}`}
+          beside={
+            <>
+              <State state={gpu.state_text} reason={gpu.state_reason} />
+              {gpu.simulated && <Simulated />}
+              <Text size="xs" className="wr-quiet">
+                <Id id={gpu.uuid} />
+              </Text>
+            </>
+          }
+          actions={host && <Actions host={host} />}
+        />
+      }
+    />
+  );
+}
+
+interface OfGpu {
+  gpu: GpuWhole;
+  host: Host | undefined;
+  events: readonly EventRow[];
+}
+
+function Overview({ gpu, host, events }: OfGpu) {
+  const live = gpu.live;
+  const figures: readonly (readonly [string, string])[] = [
+    ["use", percent(live?.utilization_ratio)],
+    [`memory of ${bytes(gpu.memory_bytes)}`, bytes(live?.memory_used_bytes)],
+    ["temperature", celsius(live?.temperature_celsius)],
+    ["power", watts(live?.power_watts)],
+  ];
   return (
     <>
-      <PageHead
-        above={
-          <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: gpu.host_id }}>
-            {plain(gpu.host_name)}
-          </Link>
-        }
-        title={plain(gpu.name)}
-        beside={
-          <>
-            <State state={gpu.state_text} reason={gpu.state_reason} />
-            {gpu.simulated && <Simulated />}
-            <Text size="xs" className="wr-quiet">
-              <Id id={gpu.uuid} />
-            </Text>
-          </>
-        }
-      />
-      {gpu.state_reason && (
-        <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
+      {gpu.state_reason && gpu.state !== "faulty" && (
+        <Text size="sm" mb={12} className="wr-break">
           {plain(gpu.state_reason)}
         </Text>
       )}
-      {gpu.conditions.length ? (
-        <Stack gap={6} mb={16}>
-          <Conditions found={gpu.conditions} />
-        </Stack>
-      ) : null}
+      {host && <Troubles host={host} found={gpu.conditions} cards={[gpu]} links={false} />}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="tier" value={plain(gpu.tier)} />
         <Figure label="price" value={perHour(gpu.price_per_hour)} note={<TestMoney />} />
-        <Figure label="use" value={percent(gpu.live?.utilization_ratio)} />
-        <Figure label={`memory of ${bytes(gpu.memory_bytes)}`} value={bytes(gpu.live?.memory_used_bytes)} />
-        <Figure label="temperature" value={celsius(gpu.live?.temperature_celsius)} />
-        <Figure label="power" value={watts(gpu.live?.power_watts)} />
+        {known(figures).map(([label, value]) => (
+          <Figure key={label} label={label} value={value} />
+        ))}
       </div>
       <div className="wr-columns">
         <div className="wr-stack">
-          <Charts gpu={gpu} />
-          <Timeline gpu={gpu} events={past.data?.items ?? []} />
-          <Xids events={past.data?.items ?? []} />
-          <div className="wr-fields">
-            {gpu.groups.map((group) => (
-              <Panel key={group.name} title={group.name}>
-                <Facts rows={group.fields.map(row)} />
-              </Panel>
-            ))}
-          </div>
-          <Panel bare title="Events">
-            <EventList subject={gpu.uuid} follow />
+          <Panel title="The last 7 days">
+            <Lanes spells={spells(events, [...gpu.conditions, ...gpu.claims])} />
           </Panel>
-        </div>
-        <aside className="wr-stack">
           <Panel title={`Tier ${plain(gpu.tier)}: why`} label="Tier">
             {gpu.tier_reasons.length ? (
               <Reasons reasons={gpu.tier_reasons} />
@@ -98,15 +147,16 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
               </Text>
             )}
           </Panel>
-          <Evidence gpu={gpu} />
+        </div>
+        <aside className="wr-stack">
           <Panel title="Place">
             <Facts
-              rows={[
-                ["Host", <Subject key="h" id={gpu.host_id} />],
+              rows={known([
+                ["Host", <Subject key="h" id={gpu.host_id} name={gpu.host_name} />],
                 ["Link", <State key="l" state={gpu.link_state} />],
-                ["Region", plain(gpu.region)],
-                ["Rented by", gpu.cluster_id ? <Subject key="c" id={gpu.cluster_id} /> : DASH],
-              ]}
+                ["Region", gpu.region && plain(gpu.region)],
+                ["Rented by", gpu.cluster_id && <Subject key="c" id={gpu.cluster_id} />],
+              ])}
             />
           </Panel>
         </aside>
@@ -115,9 +165,45 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
   );
 }
 
-/** A field's name with what is known of it in the tooltip, and its value. */
-function row(field: GpuField): readonly [string, React.ReactNode] {
-  const said = [
+const WEEK_MS = 7 * 86_400_000;
+
+/** Each condition as a line of time, with a bar where it held. */
+function Lanes({ spells: all }: { spells: readonly Spell[] }) {
+  const lanes = lanesOf(all, Date.now(), WEEK_MS);
+  if (lanes.length === 0)
+    return (
+      <Text size="sm" className="wr-quiet">
+        Nothing was the matter with this GPU.
+      </Text>
+    );
+  return (
+    <div className="wr-lanes">
+      {lanes.map(({ code, bars }) => (
+        <div key={code}>
+          <span className="wr-break">{nameOf(code)}</span>
+          <span className="wr-lane" role="img" aria-label={`${nameOf(code)}: ${bars.map(saidOfBar).join("; ")}`}>
+            {bars.map((one) => (
+              <i key={one.from} style={{ left: `${one.left}%`, width: `${one.width}%` }} data-on={one.to === null} />
+            ))}
+          </span>
+        </div>
+      ))}
+      <div className="wr-quiet">
+        <span />
+        <span className="wr-lane-foot">
+          <span>7 days ago</span>
+          <span>now</span>
+        </span>
+      </div>
+    </div>
+  );
+}
+
+const saidOfBar = ({ from, to }: Lane["bars"][number]): string => `${exact(from)} to ${to ? exact(to) : "now"}`;
+
+/** What is known of a field, in its tooltip. */
+const saidOf = (field: GpuField): string =>
+  [
     `${field.name}, read by ${field.read}, ${field.rate}`,
     field.dcgm && `DCGM: ${field.dcgm}`,
     field.otel && `OpenTelemetry: ${field.otel}`,
@@ -125,23 +211,21 @@ function row(field: GpuField): readonly [string, React.ReactNode] {
   ]
     .filter(Boolean)
     .join("\n");
-  return [
-    field.label,
-    <span key={field.name} title={said} data-field={field.name}>
-      {fieldText(field.value, field.unit)}
-    </span>,
-  ];
-}
 
-function Charts({ gpu }: { gpu: GpuWhole }) {
+function Charts({ gpu, host, events, only }: Omit<OfGpu, "host"> & { host: Host; only: "gpu" | "faults" }) {
   const frames = useFrames(gpu.host_id);
-  const host = useQuery(hostQuery(gpu.host_id));
   const search = useSearch({ from: "/gpus/$gpuId" });
   const navigate = useNavigate({ from: "/gpus/$gpuId" });
-  const span = spanNamed(search.span);
+  const span = spanNamed(search.span ?? (only === "faults" ? "7 d" : undefined));
+  const one = useMemo(
+    () => ({ ...host, gpus: host.gpus.filter((other) => other.uuid === gpu.uuid) }),
+    [host, gpu.uuid],
+  );
+  const marks = useMemo(() => marksOf(events), [events]);
+  const slows = gpu.groups.flatMap((group) => group.fields).find((field) => field.name === "temperature_slowdown");
   return (
     <Panel
-      title="Readings"
+      title={only === "faults" ? "Faults over time" : "Readings"}
       actions={
         <SpanControl
           span={span}
@@ -156,17 +240,15 @@ function Charts({ gpu }: { gpu: GpuWhole }) {
         />
       }
     >
-      <Loaded query={host} lines={4}>
-        {(whole) => (
-          <HostCharts
-            key={span.name}
-            host={{ ...whole, gpus: whole.gpus.filter((one) => one.uuid === gpu.uuid) }}
-            spanS={span.seconds}
-            frames={frames}
-            only="gpu"
-          />
-        )}
-      </Loaded>
+      <HostCharts
+        key={span.name}
+        host={one}
+        spanS={span.seconds}
+        frames={frames}
+        only={only}
+        marks={marks}
+        slowsAt={typeof slows?.value === "number" ? slows.value : null}
+      />
     </Panel>
   );
 }
@@ -176,9 +258,9 @@ const SPELL_COLUMNS: readonly Column<Spell>[] = [
     id: "code",
     name: "What",
     value: (one) => one.code,
-    cell: (one) => <State state={words(codeOf(one.code))} tone={one.to === null ? "warn" : "off"} />,
+    cell: (one) => <State state={nameOf(one.code)} tone={one.to === null ? "warn" : "off"} />,
   },
-  { id: "says", name: "Says", value: (one) => one.says },
+  { id: "says", name: "Message", value: (one) => one.says },
   { ...moment<Spell>("from", "From", (one) => one.from, "before"), width: 96 },
   { ...moment<Spell>("to", "Until", (one) => one.to, "now"), width: 96 },
 ];
@@ -186,7 +268,7 @@ const SPELL_COLUMNS: readonly Column<Spell>[] = [
 function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] }) {
   const rows = spells(events, [...gpu.conditions, ...gpu.claims]);
   return (
-    <Panel title="Health" bare={rows.length > 0}>
+    <Panel title="Conditions" bare={rows.length > 0}>
       {rows.length === 0 ? (
         <Text size="sm" className="wr-quiet">
           Nothing was the matter with this GPU in the events that were read.
@@ -208,21 +290,21 @@ function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] 
 const XID_COLUMNS: readonly Column<EventRow>[] = [
   { ...moment<EventRow>("at", "When", (event) => event.at), width: 96 },
   { id: "xid", name: "XID", number: true, value: (event) => field(event, "xid") },
-  { id: "blame", name: "Put down to", value: blamed },
+  { id: "blame", name: "Caused by", value: blamed },
   {
     id: "workload",
     name: "Workload",
     value: (event) => field(event, "workload"),
     cell: (event) => (typeof event.fields.workload === "string" ? <Subject id={event.fields.workload} /> : DASH),
   },
-  { id: "process", name: "Process", value: (event) => `${field(event, "process")} ${field(event, "pid")}` },
-  { id: "text", name: "Says", value: (event) => event.text },
+  { id: "process", name: "Process", value: (event) => said(event, "process", "pid") },
+  { id: "text", name: "Message", value: (event) => event.text },
 ];
 
 function Xids({ events }: { events: readonly EventRow[] }) {
   const rows = events.filter((event) => event.kind === "gpu.xid");
   return (
-    <Panel title="XIDs" bare={rows.length > 0}>
+    <Panel title="Driver errors (XID)" bare={rows.length > 0}>
       {rows.length === 0 ? (
         <Text size="sm" className="wr-quiet">
           The driver reported no fault in the events that were read.
@@ -238,6 +320,12 @@ function field(event: EventRow, name: string): string {
   const value = event.fields[name];
   return typeof value === "string" ? plain(value) : DASH;
 }
+
+const said = (event: EventRow, ...names: string[]): string =>
+  names
+    .map((name) => field(event, name))
+    .filter((word) => word !== DASH)
+    .join(" ") || DASH;
 
 function Evidence({ gpu }: { gpu: GpuWhole }) {
   return (

@@ -5,10 +5,10 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { send } from "../api/client.ts";
 import { history as historyQuery } from "../api/queries.ts";
 import type { History, Host, HostLiveFrame } from "../api/types.ts";
-import { Chart } from "../parts/Chart.tsx";
+import { type Band, Chart } from "../parts/Chart.tsx";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
-import { fromHistory, type Line, type Point, rates, seriesKey, withFrame } from "../parts/series.ts";
+import { fromHistory, type Line, type Mark, type Point, rates, seriesKey, withFrame } from "../parts/series.ts";
 import { keep } from "../tables/Csv.tsx";
 import { fileName } from "../tables/csv.ts";
 import type { Frames } from "./frames.ts";
@@ -61,21 +61,43 @@ const GPU_CHARTS: readonly Drawn[] = [
   { title: "GPU power", unit: "W", lines: [["gpu_power_watts", "GPU"]] },
 ];
 
+const FAULT_CHARTS: readonly Drawn[] = [
+  { title: "Uncorrectable memory errors", unit: "1", lines: [["gpu_ecc_uncorrected_total", "Errors"]] },
+  { title: "PCIe replays", unit: "1", lines: [["gpu_pcie_replays_total", "Replays"]] },
+];
+
 /** Charts begin empty when the past cannot be read: the present still can. */
 const NO_HISTORY: History = { series: [], step_s: 1 };
 
-const METRICS_HOST = HOST_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
-const METRICS_GPU = GPU_CHARTS.flatMap((chart) => chart.lines.map(([metric]) => metric));
-const METRICS_ALL = [...METRICS_HOST, ...METRICS_GPU];
+const metricsOf = (draws: readonly Drawn[]) => draws.flatMap((chart) => chart.lines.map(([metric]) => metric));
+const DRAWN = { host: HOST_CHARTS, gpu: GPU_CHARTS, faults: FAULT_CHARTS, all: [...GPU_CHARTS, ...HOST_CHARTS] };
+const METRICS = {
+  host: metricsOf(DRAWN.host),
+  gpu: metricsOf(DRAWN.gpu),
+  faults: metricsOf(DRAWN.faults),
+  all: metricsOf(DRAWN.all),
+};
 
-/** `only`: the charts of its GPUs without those of the host. */
-export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: number; frames: Frames; only?: "gpu" }) {
-  const metrics = only ? METRICS_GPU : host.gpus.length ? METRICS_ALL : METRICS_HOST;
-  const query = useQuery(historyQuery(host.id, metrics, spanS));
+interface HostChartsProps {
+  host: Host;
+  spanS: number;
+  frames: Frames;
+  /** The charts of its GPUs without those of the host, or those of their faults. */
+  only?: "gpu" | "faults";
+  marks?: readonly Mark[];
+  /** From this temperature on, its GPU slows itself down. */
+  slowsAt?: number | null;
+}
+
+export function HostCharts({ host, spanS, frames, only, marks = [], slowsAt = null }: HostChartsProps) {
+  const which = only ?? (host.gpus.length ? "all" : "host");
+  const query = useQuery(historyQuery(host.id, METRICS[which], spanS));
   const failed = query.error !== null && query.data === undefined;
-  const series = useLive(frames, metrics, spanS, query.data ?? (failed ? NO_HISTORY : null));
-  const draws = only ? GPU_CHARTS : host.gpus.length ? [...GPU_CHARTS, ...HOST_CHARTS] : HOST_CHARTS;
+  const series = useLive(frames, METRICS[which], spanS, query.data ?? (failed ? NO_HISTORY : null));
   if (!series) return <Waiting lines={6} />;
+  const hasAny = (drawn: Drawn) =>
+    drawn.lines.some(([metric]) => [...series].some(([key, points]) => isOf(key, metric) && points.some(hasValue)));
+  const absent = DRAWN[which].filter((drawn) => !hasAny(drawn));
   return (
     <>
       {failed && (
@@ -88,10 +110,19 @@ export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: n
         </div>
       )}
       <div className="wr-charts">
-        {draws.map((drawn) => (
-          <One key={drawn.title} drawn={drawn} host={host} series={series} spanS={spanS} />
+        {DRAWN[which].filter(hasAny).map((drawn) => (
+          <One
+            key={drawn.title}
+            {...{ drawn, host, series, spanS, marks }}
+            from={drawn.unit === "Cel" && slowsAt !== null ? { value: slowsAt, label: "slows down" } : null}
+          />
         ))}
       </div>
+      {absent.length > 0 && (
+        <Text size="sm" className="wr-quiet" mt={10}>
+          Not reported by this hardware, or not yet: {absent.map((drawn) => drawn.title).join(", ")}.
+        </Text>
+      )}
       <Text size="xs" className="wr-quiet" mt={10}>
         Single readings are kept for 4 days, means of minutes for 90 days, means of hours for 5 years. Long spans are
         drawn of means. A metrics store that the Master uses has limits of its own.
@@ -100,16 +131,23 @@ export function HostCharts({ host, spanS, frames, only }: { host: Host; spanS: n
   );
 }
 
+const isOf = (key: string, metric: string): boolean => key === metric || key.startsWith(`${metric} `);
+const hasValue = (point: Point): boolean => point[1] !== null;
+
 function One({
   drawn,
   host,
   series,
   spanS,
+  marks,
+  from,
 }: {
   drawn: Drawn;
   host: Host;
   series: ReadonlyMap<string, Point[]>;
   spanS: number;
+  marks: readonly Mark[];
+  from: Band | null;
 }) {
   const cards = host.gpus.map((gpu) => `${gpu.uuid} ${gpu.index}`).join("\n");
   const lines = useMemo(() => {
@@ -134,6 +172,8 @@ function One({
       unit={drawn.unit}
       most={drawn.most?.(host) ?? null}
       spanS={spanS}
+      marks={marks}
+      band={from}
       kept={<Export drawn={drawn} host={host} spanS={spanS} />}
     />
   );

@@ -1,25 +1,22 @@
-// The page of one host: state with its reason, hardware, price, live charts, and actions.
-import { Button, Menu, Stack, Tabs, Text, TextInput } from "@mantine/core";
+// The page of one host in tabs: what is wrong first, then how it does; GPUs, charts, events, hardware, settings.
+import { Button, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { type ReactNode, useState } from "react";
-import { ApiProblem, post } from "../api/client.ts";
-import { host as hostQuery, me as meQuery } from "../api/queries.ts";
+import { useMemo, useState } from "react";
+import { post } from "../api/client.ts";
+import { events as eventsQuery, host as hostQuery, me as meQuery } from "../api/queries.ts";
 import type { Gpu, Host } from "../api/types.ts";
 import { useMayOpen } from "../app/PageButton.tsx";
-import { quoted } from "../clusters/request.ts";
 import { mayOperate } from "../identity/rights.ts";
-import { Conditions } from "../parts/Conditions.tsx";
-import { Dialog } from "../parts/Dialog.tsx";
-import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
-import { ChevronIcon, PlusIcon } from "../parts/icons.tsx";
-import { Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { PlusIcon } from "../parts/icons.tsx";
+import { Empty, Facts, Figure, Id, known, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
 import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { CommandList } from "../records/CommandList.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { events, figure, identity, state } from "../tables/columns.tsx";
@@ -28,10 +25,13 @@ import type { Column } from "../tables/table.ts";
 import { BandwidthHistory } from "./BandwidthHistory.tsx";
 import { DefaultImage } from "./DefaultImage.tsx";
 import { type Frames, useFrames, useReading } from "./frames.ts";
+import { ACTIONS, type Action, ActionAsked, Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
 import { HostSays } from "./HostSays.tsx";
 import { ProofPanel } from "./Proof.tsx";
 import { HostStanding } from "./Standing.tsx";
+import { Troubles } from "./Troubles.tsx";
+import { marksOf } from "./timeline.ts";
 import { HostVerification } from "./Verification.tsx";
 
 export function HostPage() {
@@ -48,68 +48,138 @@ export function HostPage() {
 
 function HostView({ host }: { host: Host }) {
   const mayRent = useMayOpen("/clusters/new");
+  const may = mayOperate(useQuery(meQuery).data, host);
   const frames = useFrames(host.id);
+  const tabs: (Tab | false)[] = [
+    { value: "overview", name: "Overview", content: <Overview host={host} frames={frames} /> },
+    {
+      value: "gpus",
+      name: host.gpus.length ? `GPUs (${host.gpus.length})` : "Slots",
+      content: (
+        <div className="wr-stack">
+          {host.gpus.length > 0 && <Gpus host={host} frames={frames} />}
+          <Panel title={`Slots (${host.slots.length})`} bare>
+            <Slots host={host} />
+          </Panel>
+          <HostVerification host={host} />
+        </div>
+      ),
+    },
+    {
+      value: "charts",
+      name: "Charts",
+      content: (
+        <div className="wr-stack">
+          <Live host={host} frames={frames} />
+          <BandwidthPanel host={host} />
+        </div>
+      ),
+    },
+    {
+      value: "events",
+      name: "Events",
+      content: (
+        <Panel bare label="Events">
+          <EventList subject={host.id} follow />
+        </Panel>
+      ),
+    },
+    {
+      value: "commands",
+      name: "Commands",
+      content: (
+        <Panel bare label="Commands">
+          <CommandList hostId={host.id} />
+        </Panel>
+      ),
+    },
+    {
+      value: "hardware",
+      name: "Hardware",
+      content: (
+        <div className="wr-stack">
+          <div className="wr-pair">
+            <Panel title="Inventory">
+              <Inventory host={host} />
+            </Panel>
+            <Panel title="Connection">
+              <Connection host={host} />
+            </Panel>
+          </div>
+          <HostSays hostId={host.id} />
+        </div>
+      ),
+    },
+    may && { value: "settings", name: "Settings", content: <Settings host={host} /> },
+  ];
+  return (
+    <Tabbed
+      tabs={tabs.filter((tab) => tab !== false)}
+      head={
+        <PageHead
+          above={
+            <Link className="wr-link" to="/fleet">
+              Fleet
+            </Link>
+          }
+          title={plain(host.name)}
+          beside={
+            <>
+              <State state={host.headline} reason={host.headline_reason} />
+              {host.simulated && <Simulated />}
+              <Text size="xs" className="wr-quiet">
+                <Id id={host.id} />
+              </Text>
+            </>
+          }
+          actions={
+            <>
+              {mayRent && (
+                <Button
+                  component={Link}
+                  to="/clusters/new"
+                  search={
+                    {
+                      host: host.id,
+                      ...(host.simulated ? { simulated: "true" } : {}),
+                      ...(host.gpus.length ? { hardware: "gpu" } : {}),
+                    } as never
+                  }
+                  leftSection={<PlusIcon />}
+                >
+                  New machine here
+                </Button>
+              )}
+              <Actions host={host} />
+            </>
+          }
+        />
+      }
+    />
+  );
+}
+
+function Overview({ host, frames }: Reading) {
+  // Said in full below, with its remedy.
+  const isWrong =
+    host.headline === "degraded" &&
+    (host.conditions.some((one) => one.severity !== "info") || host.gpus.some((gpu) => gpu.state === "faulty"));
   return (
     <>
-      <PageHead
-        above={
-          <Link className="wr-link" to="/fleet">
-            Fleet
-          </Link>
-        }
-        title={plain(host.name)}
-        beside={
-          <>
-            <State state={host.headline} />
-            {host.simulated && <Simulated />}
-            <Text size="xs" className="wr-quiet">
-              <Id id={host.id} />
-            </Text>
-          </>
-        }
-        actions={
-          <>
-            {mayRent && (
-              <Button
-                component={Link}
-                to="/clusters/new"
-                search={
-                  {
-                    host: host.id,
-                    ...(host.simulated ? { simulated: "true" } : {}),
-                    ...(host.gpus.length ? { hardware: "gpu" } : {}),
-                  } as never
-                }
-                leftSection={<PlusIcon />}
-              >
-                New machine here
-              </Button>
-            )}
-            <Actions host={host} />
-          </>
-        }
-      />
-      {host.headline_reason && (
-        <Text size="sm" mt={-10} mb={12} className="wr-break wr-quiet">
+      {host.headline_reason && !isWrong && (
+        <Text size="sm" mb={12} className="wr-break">
           {plain(host.headline_reason)}
           {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
         </Text>
       )}
-      {host.conditions.length ? (
-        <Stack gap={6} mb={16}>
-          <Conditions found={host.conditions} />
-        </Stack>
-      ) : null}
+      <Troubles host={host} found={host.conditions} cards={host.gpus} />
       <Figures host={host} frames={frames} />
       <div className="wr-columns">
         <div className="wr-stack">
-          <Live host={host} frames={frames} />
-          {host.gpus.length > 0 && <Gpus host={host} frames={frames} />}
-          <HostVerification host={host} />
-          <Records host={host} />
+          {host.gpus.length > 0 && <Cards host={host} frames={frames} />}
+          <HostStanding host={host} />
         </div>
         <aside className="wr-stack">
-          <ProofPanel host={host} />
           <Panel title={`Tier ${plain(host.tier)}: why`} label="Tier">
             {host.tier_reasons.length ? (
               <Reasons reasons={host.tier_reasons} />
@@ -119,19 +189,61 @@ function HostView({ host }: { host: Host }) {
               </Text>
             )}
           </Panel>
-          <HostStanding host={host} />
-          <BandwidthPanel host={host} />
-          <Panel title="Inventory">
-            <Inventory host={host} />
-          </Panel>
-          <DefaultImage host={host} />
-          <HostSays hostId={host.id} />
-          <Panel title="Connection">
-            <Connection host={host} />
-          </Panel>
+          <ProofPanel host={host} />
         </aside>
       </div>
     </>
+  );
+}
+
+/** Its GPUs at a glance: a tile each, with state and use. */
+function Cards({ host: one, frames }: Reading) {
+  const host = useReading(one, frames);
+  return (
+    <Panel title={`GPUs (${host.gpus.length})`}>
+      <ul className="wr-tiles">
+        {host.gpus.map((gpu) => (
+          <li key={gpu.uuid}>
+            <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: gpu.uuid }}>
+              GPU {gpu.index}
+            </Link>
+            <State state={gpu.state_text} reason={gpu.state_reason} />
+            <Meter
+              ratio={gpu.live?.utilization_ratio ?? null}
+              text={percent(gpu.live?.utilization_ratio)}
+              label={`Use of GPU ${gpu.index}`}
+            />
+            <span className="wr-quiet">{gpu.live && celsius(gpu.live.temperature_celsius)}</span>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}
+
+function Settings({ host }: { host: Host }) {
+  const [asked, ask] = useState<Action | null>(null);
+  return (
+    <div className="wr-stack">
+      <DefaultImage host={host} />
+      <Panel title="Service" bare>
+        <ul className="wr-decisions">
+          {Object.values(ACTIONS).map((action) => (
+            <li key={action.verb}>
+              <span>{action.says}</span>
+              <Button
+                variant={action.final ? "light" : "default"}
+                color={action.final ? "red" : undefined}
+                onClick={() => ask(action)}
+              >
+                {action.name}
+              </Button>
+            </li>
+          ))}
+        </ul>
+      </Panel>
+      {asked && <ActionAsked hosts={[host]} action={asked} close={() => ask(null)} />}
+    </div>
   );
 }
 
@@ -161,6 +273,8 @@ function Live({ host, frames }: Reading) {
   const search = useSearch({ from: "/hosts/$hostId" });
   const navigate = useNavigate({ from: "/hosts/$hostId" });
   const span = spanNamed(search.span);
+  const past = useQuery(eventsQuery({ subject: host.id, severity: "notice" }).first).data;
+  const marks = useMemo(() => marksOf(past?.items ?? []), [past]);
   return (
     <Panel
       title="Readings"
@@ -178,7 +292,7 @@ function Live({ host, frames }: Reading) {
         />
       }
     >
-      <HostCharts key={span.name} host={host} spanS={span.seconds} frames={frames} />
+      <HostCharts key={span.name} host={host} spanS={span.seconds} frames={frames} marks={marks} />
     </Panel>
   );
 }
@@ -306,7 +420,7 @@ function BandwidthPanel({ host }: { host: Host }) {
 function Inventory({ host }: { host: Host }) {
   return (
     <Facts
-      rows={[
+      rows={known([
         ["Processor", `${count(host.cpu_count)} × ${plain(host.cpu_model)}`],
         ["Memory", bytes(host.memory_bytes)],
         [
@@ -319,7 +433,7 @@ function Inventory({ host }: { host: Host }) {
         ["GPU driver", plain(host.driver_version)],
         ["CUDA", plain(host.cuda_version)],
         ["Runtimes", listed(host.runtimes)],
-      ]}
+      ])}
     />
   );
 }
@@ -327,7 +441,7 @@ function Inventory({ host }: { host: Host }) {
 function Connection({ host }: { host: Host }) {
   return (
     <Facts
-      rows={[
+      rows={known([
         ["Link", <State key="l" state={host.link_state} />],
         ["Admin", <State key="a" state={host.admin_state} />],
         ["Verification", <State key="v" state={host.verify_state} />],
@@ -338,45 +452,8 @@ function Connection({ host }: { host: Host }) {
         ["Agent", plain(host.agent_version)],
         ["Joined", <When key="w" at={host.created_at} />],
         ["Listed", <When key="t" at={host.listed_at} />],
-      ]}
+      ])}
     />
-  );
-}
-
-function Records({ host }: { host: Host }) {
-  const search = useSearch({ from: "/hosts/$hostId" });
-  const navigate = useNavigate({ from: "/hosts/$hostId" });
-  const tab = search.tab ?? "events";
-  return (
-    <Panel bare label="Records">
-      <Tabs
-        value={tab}
-        onChange={(next) =>
-          void navigate({
-            to: "/hosts/$hostId",
-            params: { hostId: host.id },
-            search: { ...search, tab: next ?? "events" },
-            replace: true,
-          })
-        }
-        keepMounted={false}
-      >
-        <Tabs.List>
-          <Tabs.Tab value="events">Events</Tabs.Tab>
-          <Tabs.Tab value="commands">Commands</Tabs.Tab>
-          <Tabs.Tab value="slots">Slots ({host.slots.length})</Tabs.Tab>
-        </Tabs.List>
-        <Tabs.Panel value="events">
-          <EventList subject={host.id} follow />
-        </Tabs.Panel>
-        <Tabs.Panel value="commands">
-          <CommandList hostId={host.id} />
-        </Tabs.Panel>
-        <Tabs.Panel value="slots">
-          <Slots host={host} />
-        </Tabs.Panel>
-      </Tabs>
-    </Panel>
   );
 }
 
@@ -422,108 +499,5 @@ function Slots({ host }: { host: Host }) {
         </Empty>
       }
     />
-  );
-}
-
-export interface Action {
-  verb: string;
-  name: string;
-  says: string;
-  final?: boolean;
-}
-
-export const ACTIONS: readonly Action[] = [
-  { verb: "activate", name: "Activate", says: "New work may be placed here again." },
-  { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here." },
-  { verb: "maintenance", name: "Maintenance", says: "Nothing is placed here until it is activated again." },
-  {
-    verb: "quarantine",
-    name: "Quarantine",
-    says: "Takes no new work until it passes verification again. Use it for hosts that you do not trust.",
-  },
-  {
-    verb: "retire",
-    name: "Retire",
-    says: "Removes this host. To use it again, join it again.",
-    final: true,
-  },
-];
-
-function Actions({ host }: { host: Host }) {
-  const [asked, ask] = useState<Action | null>(null);
-  const may = mayOperate(useQuery(meQuery).data, host);
-  if (!may) return null;
-  return (
-    <>
-      <Menu position="bottom-end">
-        <Menu.Target>
-          <Button variant="default" rightSection={<ChevronIcon size={12} />}>
-            Actions
-          </Button>
-        </Menu.Target>
-        <Menu.Dropdown>
-          {ACTIONS.map((action) => (
-            <Menu.Item key={action.verb} color={action.final ? "red" : undefined} onClick={() => ask(action)}>
-              {action.name}
-            </Menu.Item>
-          ))}
-        </Menu.Dropdown>
-      </Menu>
-      {asked && <ActionAsked host={host} action={asked} close={() => ask(null)} />}
-    </>
-  );
-}
-
-export function ActionAsked({ host, action, close }: { host: Host; action: Action; close: () => void }): ReactNode {
-  const client = useQueryClient();
-  const [reason, setReason] = useState("");
-  const [typed, setTyped] = useState("");
-  const act = useMutation({
-    mutationFn: () => post(`/hosts/${encodeURIComponent(host.id)}/${action.verb}`, { reason }),
-    onSuccess: () => {
-      notifications.show({ message: `${action.name}: accepted for ${plain(host.name)}` });
-      void client.invalidateQueries({ queryKey: ["host", host.id] });
-      close();
-    },
-  });
-  const ready = reason.trim() !== "" && (!action.final || typed === host.name);
-  return (
-    <Dialog onClose={close} title={`${action.name} ${plain(host.name)}`}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (ready) act.mutate();
-        }}
-      >
-        <Stack gap="sm">
-          <Text size="sm">{action.says}</Text>
-          <TextInput
-            label="Reason"
-            description="Kept in the audit record and shown beside the state."
-            value={reason}
-            onChange={(event) => setReason(event.currentTarget.value)}
-            data-autofocus
-          />
-          {action.final && (
-            <TextInput
-              label={`Type ${plain(host.name)} to confirm`}
-              value={typed}
-              onChange={(event) => setTyped(event.currentTarget.value)}
-              autoComplete="off"
-            />
-          )}
-          <Same
-            method="POST"
-            path={`/hosts/${host.id}/${action.verb}`}
-            body={{ reason }}
-            command={`windrow host ${action.verb} ${host.id} --reason ${quoted(reason)}`}
-          />
-          {act.error instanceof ApiProblem && <ProblemNote error={act.error} />}
-          <DialogFoot close={close} color={action.final ? "red" : undefined} disabled={!ready} loading={act.isPending}>
-            {action.name}
-          </DialogFoot>
-        </Stack>
-      </form>
-    </Dialog>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { EventRow } from "../api/types.ts";
-import { blamed, codeOf, spells } from "./timeline.ts";
+import { blamed, codeOf, lanesOf, marksOf, spells } from "./timeline.ts";
 
 const HOT = "gpu.hot:GPU-1";
 const at = (minute: number) => `2027-01-15T08:${String(minute).padStart(2, "0")}:00.000Z`;
@@ -9,7 +9,9 @@ const event = (minute: number, kind: string, code = HOT): EventRow => ({
   number: minute,
   at: at(minute),
   kind,
+  severity: "notice",
   subjects: ["GPU-1"],
+  names: {},
   text: `${code} ${minute}`,
   actor: null,
   fields: { code },
@@ -46,4 +48,30 @@ test("a condition is named without its subject, and an XID says whose it is", ()
   expect(codeOf(HOT)).toBe("gpu.hot");
   expect(blamed({ ...event(1, "gpu.xid"), fields: { blame: "host" } })).toBe("the host");
   expect(blamed({ ...event(1, "gpu.xid"), fields: {} })).toBe("–");
+});
+
+test("a spell is a bar within the span, and one that goes on ends now", () => {
+  const nowMs = Date.parse(at(50));
+  const [lane] = lanesOf(
+    [
+      { code: HOT, says: "", from: at(40), to: null },
+      { code: HOT, says: "", from: null, to: at(20) },
+    ],
+    nowMs,
+    50 * 60_000,
+  );
+  expect(lane?.code).toBe("gpu.hot");
+  expect(lane?.bars.map((bar) => [bar.left, bar.width, bar.to])).toEqual([
+    [80, 20, null],
+    [0, 40, at(20)],
+  ]);
+});
+
+test("charts mark what is wrong, and what people decided", () => {
+  const rows = [
+    { ...event(1, "host.draining"), severity: "notice" as const },
+    { ...event(2, "gpu.xid"), severity: "error" as const },
+    event(3, "bandwidth.measured"),
+  ];
+  expect(marksOf(rows).map((mark) => mark.tone)).toEqual(["off", "bad"]);
 });

@@ -1,7 +1,8 @@
 // A GPU's conditions over time, from the events of its conditions. Pure.
 
 import type { Condition, EventRow } from "../api/types.ts";
-import { DASH } from "../parts/format.ts";
+import { DASH, words } from "../parts/format.ts";
+import type { Mark } from "../parts/series.ts";
 
 export interface Spell {
   code: string;
@@ -42,6 +43,10 @@ export function spells(
 /** The code of a condition without what it is about: `gpu.hot:GPU-1` is `gpu.hot`. */
 export const codeOf = (code: string): string => code.split(":")[0] ?? code;
 
+/** A condition in a few words, without the kind of thing that it is about. */
+export const nameOf = (code: string): string =>
+  code.startsWith("gpu.host_fault") ? "Hardware fault" : words(codeOf(code).replace(/^(gpu|host)\./, ""));
+
 const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the host" };
 
 /** The party that an XID is blamed on, as its event says. */
@@ -49,3 +54,45 @@ export function blamed(event: EventRow): string {
   const said = event.fields.blame;
   return typeof said === "string" ? (BLAME[said] ?? said) : DASH;
 }
+
+export interface Lane {
+  code: string;
+  /** In hundredths of the span. */
+  bars: readonly { from: string; to: string | null; left: number; width: number }[];
+}
+
+/** A bar that is shorter could not be seen. */
+const LEAST_WIDTH = 0.6;
+
+/** The spells of each condition within a span that ends now. */
+export function lanesOf(all: readonly Spell[], nowMs: number, spanMs: number): Lane[] {
+  const lanes = new Map<string, Lane["bars"][number][]>();
+  const place = (ms: number) => (100 * (Math.max(ms, nowMs - spanMs) - (nowMs - spanMs))) / spanMs;
+  for (const one of all) {
+    const to = one.to === null ? nowMs : Date.parse(one.to);
+    const from = one.from === null ? nowMs - spanMs : Date.parse(one.from);
+    if (to < nowMs - spanMs) continue;
+    const left = Math.min(place(from), 100 - LEAST_WIDTH);
+    const bar = {
+      from: new Date(from).toISOString(),
+      to: one.to,
+      left,
+      width: Math.max(LEAST_WIDTH, place(to) - left),
+    };
+    lanes.set(codeOf(one.code), [...(lanes.get(codeOf(one.code)) ?? []), bar]);
+  }
+  return [...lanes].map(([code, bars]) => ({ code, bars }));
+}
+
+/** What charts mark: faults, and what people decided. */
+export function marksOf(events: readonly EventRow[]): Mark[] {
+  return events
+    .filter((event) => event.severity === "error" || event.severity === "warning" || DECIDED.test(event.kind))
+    .map((event) => ({
+      atMs: Date.parse(event.at),
+      label: event.text,
+      tone: event.severity === "error" ? "bad" : event.severity === "warning" ? "warn" : "off",
+    }));
+}
+
+const DECIDED = /^(host\.(draining|active|maintenance|quarantined)|workload\.|rental\.)/;

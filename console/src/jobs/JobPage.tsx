@@ -94,6 +94,7 @@ function JobView({ job }: { job: Job }) {
             {uses ? (
               <Log
                 path={`/jobs/${encodeURIComponent(job.id)}/logs`}
+                name={job.request.name}
                 over={over}
                 waiting="Waiting for the first line…"
               />

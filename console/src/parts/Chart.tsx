@@ -1,23 +1,40 @@
 // One small chart of lines over time, with its legend, and the same as a table.
 
 import { useComputedColorScheme } from "@mantine/core";
-import { type ReactNode, useEffect, useMemo, useRef } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import uPlot from "uplot";
 import { CHART_COLOURS, CHART_INK } from "../app/theme.ts";
 import "uplot/dist/uPlot.min.css";
 import { CsvButton } from "../tables/Csv.tsx";
 import type { CsvColumn } from "../tables/csv.ts";
-import { axisTime, clock, inUnit } from "./format.ts";
-import { align, type Line, summarise } from "./series.ts";
+import { axisTime, clock, count, inUnit, plain } from "./format.ts";
+import { align, type Line, type Mark, summarise } from "./series.ts";
 import { useWidth } from "./width.ts";
 
-const HEIGHT_PX = 132;
+const HEIGHT_PX = 168;
+/** All charts of a page point at the same moment. */
+const CURSOR = "windrow";
+const SMALL_PX = 104;
 const TABLE_ROWS = 12;
 const DAY_S = 86_400;
-/** Told apart in both schemes and by most kinds of colour vision; the keys and the table name them as well. */
-
 /** Sizes are read in powers of two: their axis steps by them as well. */
 const BINARY_STEPS = Array.from({ length: 52 }, (_, power) => 2 ** power);
+
+/** From this value upwards. */
+export interface Band {
+  value: number;
+  label: string;
+}
+
+interface Limits {
+  most: number | null;
+  spanS: number;
+  untilMs: number | null;
+  marks: readonly Mark[];
+  band: Band | null;
+}
+
+const NO_MARKS: readonly Mark[] = [];
 
 interface ChartProps {
   title: string;
@@ -29,33 +46,47 @@ interface ChartProps {
   spanS: number;
   /** The right end in milliseconds; none: now. */
   untilMs?: number | null;
+  marks?: readonly Mark[];
+  /** A part of the scale that is no good place to be. */
+  band?: Band | null;
+  /** A small chart beside others of its kind. */
+  small?: boolean;
   /** Below the table: how else to keep what is drawn. */
   kept?: ReactNode;
 }
 
-export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, kept }: ChartProps) {
+export function Chart(props: ChartProps) {
+  const { title, lines, unit, most = null, spanS, untilMs = null, marks = NO_MARKS, band = null, kept } = props;
   const ref = useRef<HTMLDivElement>(null);
   const width = useWidth(ref);
   const scheme = useComputedColorScheme("light");
   const plot = useRef<uPlot | null>(null);
-  const limits = useRef({ most, spanS, untilMs });
-  limits.current = { most, spanS, untilMs };
+  const limits = useRef<Limits>({ most, spanS, untilMs, marks, band });
+  limits.current = { most, spanS, untilMs, marks, band };
   const data = useMemo(() => align(lines), [lines]);
   const shown = useRef(data);
   shown.current = data;
   const names = lines.map((line) => line.label).join("\n");
+  const high = props.small ? SMALL_PX : HEIGHT_PX;
+  const [looked, look] = useState<number | null>(null);
 
   useEffect(() => {
     const holder = ref.current;
     if (!holder || width === 0) return;
-    const made = new uPlot(options(width, names.split("\n"), unit, scheme, limits), shown.current, holder);
+    const size = { width, height: high };
+    const made = new uPlot(options(size, names.split("\n"), unit, scheme, limits, look), shown.current, holder);
     plot.current = made;
     return () => {
       plot.current = null;
       made.destroy();
     };
-  }, [width, names, unit, scheme]);
+  }, [width, high, names, unit, scheme]);
   useEffect(() => plot.current?.setData(data), [data]);
+  useEffect(() => {
+    if (marks.length || band) plot.current?.redraw();
+  }, [marks, band]);
+  const at = looked === null ? undefined : data[0][looked];
+  const seen = marks.filter((mark) => mark.atMs >= (untilMs ?? Date.now()) - spanS * 1000);
 
   const sums = lines.map((line) => ({ line, ...summarise(line.points) }));
   const spoken = sums
@@ -69,16 +100,24 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
       <div className="wr-chart-head">
         <strong>{title}</strong>
         <span className="wr-chart-keys">
+          {at !== undefined && <span>{clock(at * 1000)}</span>}
+          {band && (
+            <span className="wr-tone-warn">
+              {band.label} at {inUnit(band.value, unit)}
+            </span>
+          )}
           {sums.map(({ line, last }, index) => (
             <span key={line.key}>
               <i style={{ background: CHART_COLOURS[index % CHART_COLOURS.length] }} />
               {lines.length > 1 && `${line.label} `}
-              <span style={{ color: "var(--mantine-color-text)" }}>{inUnit(last, unit)}</span>
+              <span style={{ color: "var(--mantine-color-text)" }}>
+                {inUnit(looked === null ? last : data[index + 1]?.[looked], unit)}
+              </span>
             </span>
           ))}
         </span>
       </div>
-      <div ref={ref} role="img" aria-label={`${title}. ${spoken}`} style={{ height: HEIGHT_PX }} />
+      <div ref={ref} role="img" aria-label={`${title}. ${spoken}`} style={{ height: high }} />
       {sums.every(({ most: top }) => top === null) && (
         <p className="wr-chart-none">Not reported by this hardware, or not yet.</p>
       )}
@@ -93,6 +132,18 @@ export function Chart({ title, lines, unit, most = null, spanS, untilMs = null, 
         />
         {kept}
       </details>
+      {seen.length > 0 && (
+        <details>
+          <summary>{count(seen.length)} events in it</summary>
+          <ul className="wr-chart-marks">
+            {seen.map((mark) => (
+              <li key={`${mark.atMs} ${mark.label}`} className="wr-break">
+                {clock(mark.atMs)}: {plain(mark.label)}
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
     </figure>
   );
 }
@@ -162,11 +213,12 @@ function csvRows(lines: readonly Line[]): Reading[] {
 }
 
 function options(
-  width: number,
+  size: { width: number; height: number },
   names: readonly string[],
   unit: string,
   scheme: string,
-  limits: { current: { most: number | null; spanS: number; untilMs: number | null } },
+  limits: { current: Limits },
+  look: (index: number | null) => void,
 ): uPlot.Options {
   const { ink, line } = CHART_INK[scheme === "dark" ? "dark" : "light"];
   const axis: uPlot.Axis = {
@@ -176,10 +228,19 @@ function options(
     ticks: { show: false },
   };
   return {
-    width,
-    height: HEIGHT_PX,
+    ...size,
     padding: [8, 8, 0, 0],
-    cursor: { y: false, points: { size: 5 }, drag: { x: false, y: false } },
+    cursor: {
+      y: false,
+      points: { size: 5 },
+      drag: { x: false, y: false },
+      sync: { key: CURSOR, scales: ["x", null] },
+    },
+    hooks: {
+      drawClear: [(plot) => drawBand(plot, limits.current.band)],
+      draw: [(plot) => drawMarks(plot, limits.current.marks, ink)],
+      setCursor: [(plot) => look(plot.cursor.idx ?? null)],
+    },
     legend: { show: false },
     scales: {
       x: {
@@ -219,6 +280,38 @@ function options(
       })),
     ],
   };
+}
+
+const TONE_VARIABLE = { bad: "--wr-bad", warn: "--wr-warn", off: "--wr-off" } as const;
+const colour = (variable: string): string =>
+  getComputedStyle(document.documentElement).getPropertyValue(variable).trim();
+
+function drawBand(plot: uPlot, band: Band | null) {
+  if (!band) return;
+  const { left, top, width, height } = plot.bbox;
+  const from = Math.min(plot.valToPos(band.value, "y", true), top + height);
+  if (from <= top) return;
+  plot.ctx.save();
+  plot.ctx.globalAlpha = 0.14;
+  plot.ctx.fillStyle = colour("--wr-warn");
+  plot.ctx.fillRect(left, top, width, from - top);
+  plot.ctx.restore();
+}
+
+function drawMarks(plot: uPlot, marks: readonly Mark[], ink: string) {
+  const { left, top, width, height } = plot.bbox;
+  plot.ctx.save();
+  plot.ctx.setLineDash([4, 4]);
+  for (const mark of marks) {
+    const x = plot.valToPos(mark.atMs / 1000, "x", true);
+    if (x < left || x > left + width) continue;
+    plot.ctx.strokeStyle = colour(TONE_VARIABLE[mark.tone]) || ink;
+    plot.ctx.beginPath();
+    plot.ctx.moveTo(x, top);
+    plot.ctx.lineTo(x, top + height);
+    plot.ctx.stroke();
+  }
+  plot.ctx.restore();
 }
 
 /** Beyond a day the hour says little: the day does. */

@@ -4,11 +4,15 @@ import { useMayOpen } from "../app/PageButton.tsx";
 import { plain, shortId } from "./format.ts";
 
 /** A cluster or a job has a page for who may read rentals; for others its id is only a text. */
-export function Subject({ id }: { id: string | null | undefined }) {
+export function Subject({ id, name }: { id: string | null | undefined; name?: string | undefined }) {
   const readsClusters = useMayOpen("/clusters");
   const readsJobs = useMayOpen("/jobs");
   if (!id) return <>–</>;
-  const text = (
+  const text = name ? (
+    <span className="wr-break wr-name" title={plain(id)}>
+      {plain(name)}
+    </span>
+  ) : (
     <span className="wr-mono wr-whole" title={plain(id)}>
       {plain(shortId(id))}
     </span>
@@ -58,13 +62,24 @@ export function Subject({ id }: { id: string | null | undefined }) {
   );
 }
 
+interface ActorProps {
+  actor: string | null | undefined;
+  names?: Record<string, string>;
+}
+
 /** `host/host_1`, `account/…`, `master`: who did it, with its page where it has one. */
-export function Actor({ actor }: { actor: string | null | undefined }) {
+export function Actor({ actor, names = {} }: ActorProps) {
   if (!actor) return <>–</>;
   const id = actor.slice(actor.indexOf("/") + 1);
-  return id.startsWith("host_") ? (
-    <Subject id={id} />
-  ) : (
+  const name = names[id];
+  if (id.startsWith("host_")) return <Subject id={id} name={name} />;
+  if (name)
+    return (
+      <span className="wr-break" title={plain(actor)}>
+        {plain(name)}
+      </span>
+    );
+  return (
     <span className="wr-mono" title={plain(actor)}>
       {plain(id === actor ? actor : `${actor.slice(0, actor.indexOf("/"))} ${shortId(id)}`)}
     </span>

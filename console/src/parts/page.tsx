@@ -3,7 +3,7 @@ import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, To
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";
 import type { Reason } from "../api/types.ts";
-import { plain, shortId } from "./format.ts";
+import { DASH, plain, shortId } from "./format.ts";
 import { CheckIcon, CopyIcon } from "./icons.tsx";
 import { aboutText, grouped } from "./problems.ts";
 
@@ -80,6 +80,10 @@ export function Facts({ rows }: { rows: readonly (readonly [string, ReactNode])[
     </dl>
   );
 }
+
+/** The facts that are known: what does not exist has no row. */
+export const known = (rows: readonly (readonly [string, ReactNode])[]) =>
+  rows.filter(([, value]) => value !== null && value !== undefined && value !== "" && value !== DASH);
 
 /** After the last key, before a form asks what would come of it. */
 export const TYPING_MS = 350;

@@ -10,6 +10,13 @@ export interface Line {
   points: readonly Point[];
 }
 
+/** A moment that charts mark. */
+export interface Mark {
+  atMs: number;
+  label: string;
+  tone: "bad" | "warn" | "off";
+}
+
 /** Beyond this many points a line is wider than any screen. */
 export const POINTS_MOST = 4000;
 

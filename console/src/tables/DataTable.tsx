@@ -51,7 +51,11 @@ interface DataTableProps<Row> {
   /** For thousands of rows: only those in sight exist, each on one line, and a press on one opens it. */
   open?: (row: Row) => void;
   /** After the kind of rows in the name of a CSV file. */
-  file?: string;
+  file?: string | undefined;
+  /** Before the menus, told the rows that are found. */
+  tools?: ((found: readonly Row[]) => ReactNode) | undefined;
+  /** All that a row stands for, each a line of a CSV file. */
+  each?: (row: Row) => readonly Row[];
 }
 
 export function DataTable<Row>(props: DataTableProps<Row>) {
@@ -189,13 +193,14 @@ function Tools<Row>({ found, visible, choose, all, ...props }: ToolsProps<Row>) 
           Clear
         </Button>
       )}
+      {props.tools?.(found)}
       <Group gap={6} ml="auto">
         <ColumnsMenu columns={columns} visible={visible} choose={choose} />
         <CsvButton
           of={`the ${of[1]}`}
           name={["windrow", of[1], props.file].filter(Boolean).join("-")}
           columns={csv}
-          rows={() => found}
+          rows={() => (props.each ? found.flatMap(props.each) : found)}
           disabled={found.length === 0}
         />
       </Group>

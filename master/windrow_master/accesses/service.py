@@ -56,7 +56,7 @@ class AccessService:
             uow[DrainRepository].add(row)
             uow.audit(wanted.actor, "access.drain", access_id, wanted.reason, {"region": wanted.region})
             why = f": {wanted.reason}" if wanted.reason else ""
-            text = f"{_name(access_id, wanted.region)} is draining: its agents go to other Accesses{why}"
+            text = f"{access_id} is draining: its agents go to other relays{why}"
             uow.event("access.draining", (access_id,), text, {"region": wanted.region}, wanted.actor)
             uow.after_commit(lambda: self._put(access_id, row))
 
@@ -73,7 +73,7 @@ class AccessService:
             uow[DrainRepository].remove(access_id)
             uow.audit(actor, "access.resume", access_id, reason, {"region": row.region})
             why = f": {reason}" if reason else ""
-            text = f"{_name(access_id, row.region)} takes agents again{why}"
+            text = f"{access_id} takes agents again{why}"
             uow.event("access.resumed", (access_id,), text, {"region": row.region}, actor)
             uow.after_commit(lambda: self._put(access_id, None))
 
@@ -91,7 +91,3 @@ class AccessService:
 def no_access(access_id: str) -> NotFound:
     """Nobody has this id."""
     return NotFound("There is no Access with this id; `windrow access ls` shows them all.", subject=access_id[:64])
-
-
-def _name(access_id: AccessId, region: str) -> str:
-    return f"Access {access_id} in {region}" if region else f"Access {access_id}"

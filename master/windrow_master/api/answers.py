@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get
 from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from windrow_master.api.event_severity import EventSeverity, severity_of
 from windrow_proto.model import Isolation
 from windrow_proto.units import money_text, seconds, time_text
 
@@ -124,7 +125,17 @@ class EventOut(Out):
     number: Annotated[int, Field(description="Grows by one with each event")]
     at: Time
     kind: str
+    severity: Annotated[
+        EventSeverity,
+        Field(description="`info` is everyday work; `error`: something is broken or lost"),
+        Read(lambda row: severity_of(row.kind, row.fields)),
+    ]
     subjects: Annotated[list[str], Field(description="The ids of what it is about")]
+    names: Annotated[
+        dict[str, str],
+        Field(description="Of its subjects and its actor, by id: those that have a name which the caller may see"),
+        Read(lambda row: {}),
+    ]
     text: str
     actor: str | None
     fields: dict[str, Any]

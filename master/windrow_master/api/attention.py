@@ -7,7 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from windrow_master.fleet.availability import Availability, Trouble, gpus_shown, headline, troubles
+from windrow_master.fleet.availability import (
+    OFFLINE_REMEDY,
+    QUARANTINE_REMEDY,
+    Availability,
+    Trouble,
+    gpus_shown,
+    headline,
+    troubles,
+)
 from windrow_master.fleet.model import LinkState
 from windrow_master.fleet.view import Entry
 from windrow_proto.conditions import ConditionCode, Effect, Severity, Stated, find
@@ -15,8 +23,6 @@ from windrow_proto.ids import GpuUuid
 
 SUBJECTS_MAX: Final = 6
 """Named of one kind; the rest are counted."""
-OFFLINE_REMEDY: Final = "Look whether the host has power and network, then `systemctl status windrow-agent` on it."
-QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
 RELAY_REMEDY: Final = "Start it again with `windrow-access run`; its hosts use another relay meanwhile."
 NO_RELAY_REMEDY: Final = "Hosts reach the Master only through a relay. Start one with `windrow-access run`."
 _HOT: Final = (ConditionCode.GPU_HOT, ConditionCode.GPU_THROTTLED)

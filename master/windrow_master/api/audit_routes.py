@@ -9,13 +9,12 @@ from windrow_master.api import answers
 from windrow_master.api.answers import Out, Time, Written
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
-from windrow_master.api.paging import Cursor, Limit, page, read_number
+from windrow_master.api.paging import Cursor, Limit, Moment, moment, page, read_number
 from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head
 from windrow_master.identity.decide import Permission
 from windrow_master.store.model import AuditQuery
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import parse_time
 
 route = Routes("audit")
 
@@ -23,7 +22,6 @@ NUMBER_MAX = 2**53
 """Numbers that JavaScript still counts exactly."""
 
 Text = Annotated[str | None, Query(min_length=1, max_length=200)]
-Moment = Annotated[str | None, Query(max_length=40)]
 
 
 Chain = Annotated[str, Field(description="The hash of this entry and all before it, hexadecimal"), Written(bytes.hex)]
@@ -77,7 +75,7 @@ async def audit(
     `host.`."""
     before = read_number(cursor)
     word = action.removesuffix("*") if action is not None else None
-    wanted = AuditQuery(subject, actor, word or None, _moment("since", since), _moment("until", until))
+    wanted = AuditQuery(subject, actor, word or None, moment("since", since), moment("until", until))
     found = await services.audit.list(wanted, before, limit + 1)
     return page(found, limit, AuditOut.of, lambda entry: str(entry.number))
 
@@ -105,11 +103,3 @@ class ReanchorBody(Body):
 async def reanchor_audit(services: Serving, principal: Asking, body: ReanchorBody) -> Any:
     """Take the log as it is from now on, and anchor its end anew; what was found wrong is written into it."""
     return AuditVerdictOut.of(await services.audit.reanchor(principal.actor, body.reason))
-
-
-def _moment(name: str, text: str | None) -> int | None:
-    try:
-        # A `+` of an offset arrives as a space from callers that did not escape it.
-        return None if text is None else parse_time(text.replace(" ", "+"))
-    except (ValueError, OverflowError):
-        raise InvalidInput(f"{name} is not a time such as 2026-01-31T12:00:00Z.") from None

@@ -1,7 +1,7 @@
 """The route of the console's first page: the state of the fleet, the earnings, and the latest events."""
 
 from asyncio import Lock
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from weakref import WeakKeyDictionary
 
@@ -11,6 +11,8 @@ from pydantic import BaseModel, Field
 from windrow_master.api import overview
 from windrow_master.api.answers import EventOut
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.event_names import names_in
+from windrow_master.api.event_severity import INFO_BEGINNINGS, LOUD, EventSeverity, is_at_least, severity_of
 from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.overview import Earnings, Tally
 from windrow_master.api.route import Routes
@@ -19,6 +21,9 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.limits import month_began_ns
 from windrow_master.market.model import LedgerAccount, account_of
+from windrow_master.sift import sift
+from windrow_master.store.model import EventRow
+from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import CURRENCY_TEST, DAY, Microcents, money_text, time_text
 
 route = Routes("overview")
@@ -26,11 +31,7 @@ route = Routes("overview")
 EVENTS_SHOWN = 8
 """More would be the page of events."""
 EVENTS_LOOKED_AT = 2_000
-ROUTINE = (
-    *("bandwidth.", "cluster.", "command.", "host.proving", "host.verifying", "job.", "join_token.", "rental.closed"),
-    *("slot.tier", "token.", "tunnel.", "volume.", "workload."),
-)
-"""How the kinds of events begin that go with everyday work: they are on the page of events only."""
+"""The newest, among which the last ones are looked for."""
 
 Own = Annotated[bool, Query(description="As for an account that oversees nothing: revenue and troubles of one's own")]
 
@@ -115,11 +116,7 @@ async def overview_now(services: Serving, principal: Asking, own: Own = False) -
         or Role.PROVIDER in principal.roles
         or any(entry.host.owner_account == account for entry in services.fleet.view)
     )
-    events = (
-        await services.store.read(lambda uow: uow.events.latest_but(ROUTINE, EVENTS_LOOKED_AT, EVENTS_SHOWN))
-        if sees_all
-        else ()
-    )
+    events = await services.store.read(lambda uow: _last_events(services, uow, principal)) if sees_all else ()
     return {
         "at": time_text(services.clock.wall_ns()),
         "hosts": counts_json(sums.hosts),
@@ -141,8 +138,23 @@ async def overview_now(services: Serving, principal: Asking, own: Own = False) -
         },
         "revenue": await _revenue(services, principal, sees_all) if has_revenue else None,
         "accesses": len({access["access_id"] for access in services.health.accesses()}),
-        "events": [EventOut.of(row) for row in events],
+        "events": [EventOut.of(row, names=names) for row, names in events],
     }
+
+
+def _last_events(services: Services, uow: UnitOfWork, principal: Principal) -> list[tuple[EventRow, Mapping[str, str]]]:
+    """The latest beside everyday work, with the names in them."""
+    newest = uow.events.newest(limit=1)
+    first = newest[0].number - EVENTS_LOOKED_AT if newest else None
+
+    def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
+        before = None if last is None else last.number
+        return uow.events.newest(None, before, size, first=first, but=INFO_BEGINNINGS, but_for=LOUD)
+
+    found, _ = sift(
+        rows, lambda row: is_at_least(severity_of(row.kind, row.fields), EventSeverity.NOTICE), EVENTS_SHOWN, None
+    )
+    return [(row, names_in(services, uow, principal, [row])) for row in found]
 
 
 def counts_json(tally: Tally) -> dict[str, int]:

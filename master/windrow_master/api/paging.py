@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse
 from windrow_master.api.answers import OperationOut
 from windrow_master.store.model import Operation
 from windrow_proto.errors import InvalidInput
-from windrow_proto.units import time_text
+from windrow_proto.units import parse_time, time_text
 
 T = TypeVar("T")
 
@@ -30,6 +30,8 @@ Cursor = Annotated[
     str | None, Query(max_length=400, description="The `next_cursor` of the page before; without one, the first page")
 ]
 """Use as parameter types: `limit: Limit = 100, cursor: Cursor = None`. Every list has both."""
+Moment = Annotated[str | None, Query(max_length=40, description="RFC 3339, such as 2026-01-31T12:00:00Z")]
+"""The type of a parameter that `moment` reads."""
 
 
 def page(
@@ -148,6 +150,15 @@ def tagged(request: Request, body: Mapping[str, Any], version: int | str) -> Res
     if tag in known:
         return Response(status_code=304, headers={"ETag": tag})
     return Json(dict(body), headers={"ETag": tag})
+
+
+def moment(name: str, text: str | None) -> int | None:
+    """The time of a query, in nanoseconds. Raises InvalidInput for what is none."""
+    try:
+        # A `+` of an offset arrives as a space from callers that did not escape it.
+        return None if text is None else parse_time(text.replace(" ", "+"))
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{name} is not a time such as 2026-01-31T12:00:00Z.") from None
 
 
 def time_or_none(wall_ns: int | None) -> str | None:

@@ -1,6 +1,7 @@
 """Routes of the store's own records: operations and events, with their live stream."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -9,13 +10,18 @@ from windrow_master.api import answers, sse, streaming, visibility
 from windrow_master.api.answers import EventOut, OperationOut
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.event_names import names_in, shared_names
+from windrow_master.api.event_severity import INFO_BEGINNINGS, LOUD, EventSeverity, is_at_least, severity_of
 from windrow_master.api.paging import (
     Cursor,
     Limit,
+    Moment,
+    moment,
     page,
     read_cursor,
     read_number,
     sifted,
+    write_cursor,
 )
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
@@ -34,8 +40,11 @@ EVERYTHING = "events"
 """The topic of all events; those of one subject are at `events/<subject>`."""
 REPLAY_MAX = 1_000
 """Events a returning listener is given of what it missed; one that missed more gets a resync."""
+WINDOW = 50_000
+"""Events that one request for severe ones goes through: where they are rare, the next request goes on from there."""
 
 Subject = Annotated[str | None, Query(max_length=200)]
+Severity = Annotated[EventSeverity | None, Query(description="At least so severe; none: all")]
 
 
 def topics_of(row: EventRow) -> list[str]:
@@ -74,6 +83,9 @@ async def events(
     services: Serving,
     principal: Asking,
     subject: Subject = None,
+    severity: Severity = None,
+    since: Moment = None,
+    until: Moment = None,
     after: Annotated[int | None, Query(ge=0)] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
@@ -81,21 +93,62 @@ async def events(
     """Events, the latest first; with `after`, in order from the one after that number. A page may hold fewer than
     `limit` although more follow: `next_cursor` says so."""
     _check_subject(principal, subject)
-    before = read_number(cursor)
+    asked = _Asked(subject, severity, moment("since", since), moment("until", until), after, read_number(cursor), limit)
+    return await services.store.read(lambda uow: _events(services, uow, principal, asked))
 
-    def read(uow: UnitOfWork) -> tuple[list[EventRow], EventRow | None]:
-        if subject is not None and not visibility.sees_subject(uow, principal, subject):
-            raise NotFound(subject=subject[:64])
 
-        def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
-            number = last.number if last is not None else before
-            if after is not None:
-                return uow.events.after(after if number is None else number, subject, size)
-            return uow.events.newest(subject, number, size)
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What somebody asks of the events; before: below this number, or with `after` from it on."""
 
-        return sift(rows, lambda row: visibility.may_see_event(uow, principal, row), limit, visibility.LOOKED_MAX)
+    subject: str | None
+    severity: EventSeverity | None
+    since_ns: int | None
+    until_ns: int | None
+    after: int | None
+    before: int | None
+    limit: int
 
-    return sifted(await services.store.read(read), EventOut.of, lambda row: str(row.number))
+
+def _events(services: Services, uow: UnitOfWork, principal: Principal, asked: _Asked) -> Any:
+    subject, after = asked.subject, asked.after
+    if subject is not None and not visibility.sees_subject(uow, principal, subject):
+        raise NotFound(subject=subject[:64])
+    first = None if asked.since_ns is None else uow.events.number_at(asked.since_ns)
+    ends = (asked.before, None if asked.until_ns is None else uow.events.number_at(asked.until_ns))
+    end = min((one for one in ends if one is not None), default=None)
+    begin = first if subject is not None or after is not None else _window(uow, first, end)
+    is_all = asked.severity in (None, EventSeverity.INFO)
+    but, but_for = ((), ()) if is_all else (INFO_BEGINNINGS, LOUD)
+
+    def rows(last: EventRow | None, size: int) -> Sequence[EventRow]:
+        if after is not None:
+            return uow.events.after(max(after, asked.before or 0) if last is None else last.number, subject, size)
+        number = end if last is None else last.number
+        return uow.events.newest(subject, number, size, first=begin, but=but, but_for=but_for)
+
+    def is_wanted(row: EventRow) -> bool:
+        is_loud = is_at_least(severity_of(row.kind, row.fields), asked.severity)
+        return is_loud and visibility.may_see_event(uow, principal, row)
+
+    found = sift(rows, is_wanted, asked.limit, visibility.LOOKED_MAX)
+    names = names_in(services, uow, principal, found[0])
+    answer = sifted(found, lambda row: EventOut.of(row, names=_names_of(row, names)), lambda row: str(row.number))
+    if answer["next_cursor"] is None and after is None and begin is not None and begin > (first or 1):
+        answer["next_cursor"] = write_cursor(str(begin))
+    return answer
+
+
+def _window(uow: UnitOfWork, first: int | None, end: int | None) -> int:
+    """The number down to which one request looks."""
+    if end is None:
+        newest = uow.events.newest(limit=1)
+        end = newest[0].number + 1 if newest else 1
+    return max(first or 1, end - WINDOW)
+
+
+def _names_of(row: EventRow, names: Mapping[str, str]) -> dict[str, str]:
+    return {one: names[one] for one in (*row.subjects, row.actor.partition("/")[2]) if one in names}
 
 
 @route.get("/events/stream", may=Permission.FLEET_READ, shared=Level.SEE, share=ShareKind.STREAMS, **answers.STREAM)
@@ -120,6 +173,11 @@ async def _resumed(
 ) -> AsyncGenerator[sse.Message]:
     """Yield the events that a listener missed, then new ones. principal: the one whose rights limit it; None for
     somebody who sees all."""
+
+    def named(message: sse.Message) -> sse.Message:
+        names = shared_names(services, message.data.get("subjects", ()), message.data.get("actor") or "")
+        return replace(message, data={**message.data, "names": names}) if names else message
+
     with listener:
         last = seen or 0
         if seen is not None:
@@ -129,13 +187,13 @@ async def _resumed(
             else:
                 for row in missed:
                     if await _may_hear(services, principal, row.subjects):
-                        yield message_of(row)
+                        yield named(message_of(row))
             last = missed[-1].number if missed else last
         async for message in sse.follow(listener):
             # Listening began before the replay was read, so that nothing falls between; what both hold is told once.
             is_new = message.id is None or int(message.id) > last
             if is_new and await _may_hear(services, principal, message.data.get("subjects", ())):
-                yield message
+                yield named(message)
 
 
 async def _may_hear(services: Services, principal: Principal | None, subjects: Sequence[str]) -> bool:

@@ -46,6 +46,8 @@ HOST_STATES: Final = dict.fromkeys((*HOST_WORDS, *map(str, AdminState), *map(str
 """All that a list of hosts can be narrowed to."""
 UNVERIFIED: Final = "it was faulty, and was not verified since"
 VERIFY: Final = "Run `windrow host verify HOST`: the GPU is offered again when it passes."
+OFFLINE_REMEDY: Final = "Look whether the host has power and network, then `systemctl status windrow-agent` on it."
+QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
 _OFFLINE: Final = {
     LinkState.LOST: "it has not reported for two minutes or more",
     LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another Access",
@@ -142,9 +144,11 @@ def headline(entry: Entry) -> Headline:
     host, state = entry.host, _group(entry)
     decided = _about_decision(host)
     if host.admin_state in (AdminState.RETIRED, AdminState.QUARANTINED):
-        return Headline(str(host.admin_state), decided, state)
+        is_held = host.admin_state is AdminState.QUARANTINED
+        return Headline(str(host.admin_state), decided, state, QUARANTINE_REMEDY if is_held else "")
     if host.link_state in _OFFLINE and host.link_state is not LinkState.UNSEEN:
-        return Headline("offline", _OFFLINE[host.link_state], state)
+        is_lost = host.link_state is LinkState.LOST
+        return Headline("offline", _OFFLINE[host.link_state], state, OFFLINE_REMEDY if is_lost else "")
     if host.admin_state in (AdminState.MAINTENANCE, AdminState.DRAINING):
         return Headline(str(host.admin_state), decided, state)
     if host.admin_state is AdminState.ENROLLED or host.link_state is LinkState.UNSEEN:

@@ -33,6 +33,12 @@ def user_of_id(uow: UnitOfWork, user_id: str) -> User:
     return user
 
 
+def name_of(uow: UnitOfWork, one: str) -> str | None:
+    """The name of a user or a project by its id; None: there is none of that id."""
+    found = uow[UserRepository].get(one) if one.startswith("user_") else uow[AccountRepository].get(AccountId(one))
+    return None if found is None else found.name
+
+
 def own_user_of(uow: UnitOfWork, principal: Principal) -> User:
     """The user who asks. Raises Forbidden where a project's own token asks, Unauthenticated for a user who was erased
     since the request was let in."""

@@ -478,3 +478,9 @@ def owner_of(uow: UnitOfWork, job_id: JobId) -> AccountId | None:
     """Return the account that a job is of; None: there is no such job."""
     job = uow[JobRepository].get(job_id)
     return job.account_id if job is not None else None
+
+
+def name_of(uow: UnitOfWork, job_id: JobId) -> str | None:
+    """Return the name of a job; None: there is no such job."""
+    job = uow[JobRepository].get(job_id)
+    return job.name if job is not None else None

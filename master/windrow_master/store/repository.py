@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, not_, or_, select, update
 
 from windrow_master.store.model import (
     CHAIN_START,
@@ -218,9 +218,17 @@ class EventRepository(Repository):
         return replace(event, number=number)
 
     def newest(
-        self, subject: str | None = None, before: int | None = None, limit: int = 100, kind: str | None = None
+        self,
+        subject: str | None = None,
+        before: int | None = None,
+        limit: int = 100,
+        kind: str | None = None,
+        first: int | None = None,
+        but: Sequence[str] = (),
+        but_for: Sequence[str] = (),
     ) -> Sequence[EventRow]:
-        """The latest events first, from below number `before`; of one kind, where it is given."""
+        """The latest events first, from below number `before` down to number `first`; of one kind, where it is given.
+        but: how the kinds begin that are left out; but_for: kinds that begin so and are told all the same."""
         query = select(events).order_by(events.c.number.desc()).limit(limit)
         if kind is not None:
             query = query.where(events.c.kind == kind)
@@ -228,16 +236,25 @@ class EventRepository(Repository):
             query = query.join(event_subjects).where(event_subjects.c.subject == subject)
         if before is not None:
             query = query.where(events.c.number < before)
+        if first is not None:
+            query = query.where(events.c.number >= first)
+        if but:
+            left_out = or_(*(events.c.kind.startswith(one, autoescape=True) for one in but))
+            query = query.where(or_(events.c.kind.in_(but_for), not_(left_out)))
         return self._with_subjects(self._connection.execute(query).all())
 
-    def latest_but(self, routine: Sequence[str], among: int, limit: int) -> Sequence[EventRow]:
-        """The latest events first without those whose kind begins with one of `routine`, looked for among the newest
-        `among`."""
-        last = self._connection.scalar(select(func.max(events.c.number))) or 0
-        query = select(events).where(events.c.number > last - among).order_by(events.c.number.desc()).limit(limit)
-        for kind in routine:
-            query = query.where(~events.c.kind.startswith(kind, autoescape=True))
-        return self._with_subjects(self._connection.execute(query).all())
+    def number_at(self, at_ns: int) -> int:
+        """The number from which on no event is older than this time; found by halving, for numbers grow with time."""
+        low, high = 1, (self._connection.scalar(select(func.max(events.c.number))) or 0) + 1
+        while low < high:
+            middle = (low + high) // 2
+            query = select(events.c.number, events.c.at_ns).where(events.c.number >= middle)
+            row = self._connection.execute(query.order_by(events.c.number).limit(1)).one_or_none()
+            if row is None or row.at_ns >= at_ns:
+                high = middle
+            else:
+                low = int(row.number) + 1
+        return low
 
     def after(self, number: int, subject: str | None = None, limit: int = 100) -> Sequence[EventRow]:
         """Events in order, from the one after `number`; this is what a stream resumes from."""

@@ -98,7 +98,7 @@ windrow gpu show rack-7/5
 windrow gpu cut rack-7 rack-7/0
 windrow command ls --host rack-7
 windrow command show 91f3d5b7
-windrow event ls --since 2h
+windrow event ls --since 2h --severity warning
 windrow event ls --subject rack-7 --watch
 windrow access ls
 windrow access show local-a

@@ -2,10 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_args
 
 import typer
 
@@ -577,12 +577,30 @@ def command_show(context: typer.Context, command: str, as_json: AsJson = False) 
     )
 
 
+Severity = Literal["info", "notice", "warning", "error"]
+SEVERITIES: Sequence[Severity] = get_args(Severity)
+
+
+def event_text(event: dict[str, Any]) -> str:
+    """What happened, with the names of things in the place of their ids."""
+    text = str(event["text"])
+    for one, name in (event.get("names") or {}).items():
+        text = text.replace(one, name)
+    return text
+
+
+def _by(event: dict[str, Any]) -> str | None:
+    actor = event.get("actor")
+    return actor and (event.get("names") or {}).get(actor.partition("/")[2], actor)
+
+
 EVENTS = Table(
     (
         time_column("AT", lambda e: e["at"]),
+        Column("SEVERITY", lambda e: e.get("severity"), 1),
         Column("KIND", lambda e: e["kind"], 2, show=spoken),
-        Column("WHAT", lambda e: e["text"], most=48),
-        Column("ACTOR", lambda e: e.get("actor"), 3),
+        Column("WHAT", event_text, most=48),
+        Column("ACTOR", _by, 3),
     ),
     "Nothing has happened yet.",
     name=lambda e: e["kind"],
@@ -598,18 +616,31 @@ def event_ls(
     subject: Annotated[
         str | None, typer.Option(help="Only about this host, GPU, cluster or job, by name or id.")
     ] = None,
+    severity: Annotated[
+        Severity | None,
+        typer.Option(
+            help="At least so severe. A list of everything on a screen leaves out `info`, which is everyday work.",
+        ),
+    ] = None,
     watch: Watch = False,
 ) -> None:
     """List events, newest first. `--name`: of the kind, as host.*."""
     api = client(context)
     about = None if subject is None else resolving.subject(api, subject)
-    view.print(api, api.items("/events", subject=about))
+    is_everything = subject is None and view.name is None and view.form == "table"
+    least = severity or ("notice" if is_everything else None)
+    since = None if view.since is None else view.since.isoformat()
+    view.print(api, api.items("/events", subject=about, severity=least, since=since))
+    if severity is None and is_everything and out.is_terminal:
+        say("Everyday work is left out: --severity info shows it.")
     if watch:
-        _watch(api, "/events/stream", view.is_json)
+        _watch(api, "/events/stream", view.is_json, SEVERITIES.index(least or "info"))
 
 
-def _watch(api: Any, path: str, as_json: bool) -> None:
+def _watch(api: Any, path: str, as_json: bool, least: int = 0) -> None:
     for _, name, data in api.events(path):
+        if name == "event" and SEVERITIES.index(data["severity"]) < least:
+            continue
         if as_json:
             print_json(data)
         elif name == "rows":
@@ -617,4 +648,4 @@ def _watch(api: Any, path: str, as_json: bool) -> None:
                 load = ratio_text(row.get("utilization_ratio"))
                 say(f"{row['host_name']} {row['name']} {row.get('state_text') or row.get('slot_state')} {load}")
         else:
-            say(plain(data.get("text") or data))
+            say(plain(event_text(data) if data.get("text") else data))

@@ -100,7 +100,7 @@ async def test_draining_is_written_down_told_once_and_holds_over_a_restart(api: 
     actions = [(one["action"], one["reason"]) for one in await _items(api, "/audit?subject=a")]
     assert actions == [("access.drain", "new disk")]
     events = [one["text"] for one in await _items(api, "/events?subject=a")]
-    assert events == ["Access a in r-a is draining: its agents go to other Accesses: new disk"]
+    assert events == ["a is draining: its agents go to other relays: new disk"]
     started_again = AccessService(api.services.store)
     assert (started_again.is_drained("a"), started_again.is_drained("b")) == (True, False)
 

@@ -1,0 +1,122 @@
+// The dialogs that change the number of a cluster's hosts, and that delete it.
+import { Button, Checkbox, NumberInput, Stack, Text } from "@mantine/core";
+import { notifications } from "@mantine/notifications";
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { post, remove } from "../api/client.ts";
+import type { Cluster } from "../api/types.ts";
+import { ConfirmByName } from "../parts/ConfirmByName.tsx";
+import { Dialog } from "../parts/Dialog.tsx";
+import { count, perHour, plain } from "../parts/format.ts";
+import { ProblemNote } from "../parts/page.tsx";
+import { Same } from "../parts/Same.tsx";
+import { toneOf } from "../parts/states.ts";
+import { LoginAgain } from "./RegistryLogin.tsx";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+
+/** More hosts join, or the highest ranks go. */
+export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const client = useQueryClient();
+  const [hosts, setHosts] = useState(cluster.request.hosts);
+  const [draft, setDraft] = useState<LoginDraft>({ ...NO_LOGIN, image: cluster.request.image ?? "" });
+  const grows = hosts > cluster.request.hosts;
+  const { login, faults, sound } = loginOf(draft, grows, cluster.needs_login);
+  const path = `/clusters/${encodeURIComponent(cluster.id)}/resize`;
+  const resize = useMutation({
+    mutationFn: () => post<Cluster>(path, withLogin({ hosts }, login)),
+    gcTime: 0, // what was sent has the login
+    onSuccess: (after) => {
+      client.setQueryData(["cluster", cluster.id], after);
+      close();
+    },
+  });
+  return (
+    <Dialog onClose={close} title={`Resize ${plain(cluster.name)}`}>
+      <Stack gap="sm">
+        <NumberInput
+          label="Hosts"
+          description={
+            "New ones join its head; with fewer, the highest ranks go, and what they run is done again " +
+            "elsewhere or lost."
+          }
+          min={1}
+          max={64}
+          value={hosts}
+          onChange={(value) => setHosts(Number(value) || 1)}
+          data-autofocus
+        />
+        <Text size="sm" className="wr-quiet">
+          Now {count(cluster.request.hosts)} for {perHour(cluster.price_per_hour)} in all. A new host is paid for from
+          its start.
+        </Text>
+        {grows && <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />}
+        {resize.error && <ProblemNote error={resize.error} />}
+        <Button
+          loading={resize.isPending}
+          disabled={hosts === cluster.request.hosts || !sound}
+          onClick={() => resize.mutate()}
+        >
+          Resize
+        </Button>
+        <Same
+          method="POST"
+          path={path}
+          body={shownWith({ hosts }, login)}
+          command={
+            `windrow cluster resize ${quoted(cluster.id)} ` +
+            `${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`
+          }
+        />
+      </Stack>
+    </Dialog>
+  );
+}
+
+export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const hasCommand = cluster.request.argv.length > 0;
+  const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
+  const client = useQueryClient();
+  const hasFailed = toneOf(cluster.phase) === "bad";
+  const [known, setKnown] = useState(false);
+  const act = useMutation({
+    mutationFn: () => remove(path),
+    onSuccess: () => {
+      notifications.show({ message: `${plain(cluster.name)} is being deleted` });
+      for (const key of [["cluster", cluster.id], ["clusters"], ["receipts"], ["me"]])
+        void client.invalidateQueries({ queryKey: key });
+      close();
+    },
+  });
+  return (
+    <ConfirmByName
+      title={`Delete ${plain(cluster.name)}`}
+      name={cluster.name}
+      button="Delete cluster"
+      act={act}
+      confirmed={hasFailed && known}
+      close={close}
+      text={
+        <>
+          Its {cluster.workloads.length === 1 ? "workload ends" : `${count(cluster.workloads.length)} workloads end`}
+          {hasCommand
+            ? "; its log and the files that it changed are kept for 30 days"
+            : " and its files are gone for good"}
+          . You pay until now; the reserved rest is returned.
+        </>
+      }
+    >
+      {hasFailed && (
+        <Checkbox
+          label="It has failed: delete it without typing"
+          checked={known}
+          onChange={(event) => setKnown(event.currentTarget.checked)}
+        />
+      )}
+      <Same
+        method="DELETE"
+        path={path}
+        command={`windrow cluster delete ${cluster.id} ${hasCommand ? "--keep-results " : ""}--yes`}
+      />
+    </ConfirmByName>
+  );
+}

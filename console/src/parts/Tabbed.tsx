@@ -1,0 +1,60 @@
+// A page in tabs under a head that stays in sight; the tab is kept in the address.
+import { Tabs } from "@mantine/core";
+import { useNavigate, useSearch } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import type { SearchWords } from "../tables/address.ts";
+
+export interface Tab {
+  value: string;
+  name: string;
+  content: ReactNode;
+  /** It goes on while another tab is looked at. */
+  keeps?: boolean;
+}
+
+interface TabbedProps {
+  head: ReactNode;
+  tabs: readonly Tab[];
+  /** Between head and tabs' content, whichever tab it is. */
+  above?: ReactNode;
+}
+
+/** The chosen tab, and how to choose another. */
+export function useTab(): readonly [string | undefined, (tab: string | null) => void] {
+  const { tab }: SearchWords = useSearch({ strict: false });
+  const navigate = useNavigate();
+  return [
+    tab,
+    (next) =>
+      void navigate({
+        to: ".",
+        search: (now: SearchWords) => ({ ...now, tab: next ?? undefined }),
+        replace: true,
+        resetScroll: false,
+      }),
+  ];
+}
+
+export function Tabbed({ head, tabs, above }: TabbedProps) {
+  const [tab, choose] = useTab();
+  return (
+    <Tabs value={tabs.find((one) => one.value === tab)?.value ?? tabs[0]!.value} onChange={choose} keepMounted={false}>
+      <div className="wr-sticky">
+        {head}
+        <Tabs.List>
+          {tabs.map((one) => (
+            <Tabs.Tab key={one.value} value={one.value}>
+              {one.name}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+      </div>
+      {above}
+      {tabs.map((one) => (
+        <Tabs.Panel key={one.value} value={one.value} keepMounted={one.keeps ?? false}>
+          {one.content}
+        </Tabs.Panel>
+      ))}
+    </Tabs>
+  );
+}
