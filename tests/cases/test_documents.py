@@ -21,7 +21,9 @@ def _page(path: str) -> str:
 
 
 @pytest.mark.case("M-31")
-@pytest.mark.parametrize("path", ["docs/jobs.md", "master/windrow_master/jobs/README.md", "docs/architecture/leases.md"])
+@pytest.mark.parametrize(
+    "path", ["docs/jobs.md", "master/windrow_master/jobs/README.md", "docs/architecture/leases.md"]
+)
 def test_the_time_for_which_ended_work_is_kept_is_the_same_everywhere(path: str) -> None:
     text = _page(path)
 

@@ -96,7 +96,11 @@ PAGES: Final[Mapping[str, Page]] = {
 ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
     (re.compile(pattern), reason, shown)
     for pattern, reason, shown in (
-        (r"^(README|docs/start)\.md: make ", "runs from the checkout and starts a market of its own", "integration/test_up.py"),
+        (
+            r"^(README|docs/start)\.md: make ",
+            "runs from the checkout and starts a market of its own",
+            "integration/test_up.py",
+        ),
         (r"^docs/boxes\.md: sh deploy/images", "fetches Debian's packages as root", "integration/test_boxes.py"),
         (r"^docs/clusters-over-hosts\.md: ", "needs hosts with Ray, Dask and PyTorch", "integration/test_engines.py"),
         (r"^docs/images\.md: .*(@sha256|registry\.example)", "needs a registry", "integration/test_images.py"),

@@ -2,10 +2,12 @@ import { expect, test } from "vitest";
 import { tarOf } from "../jobs/tar.ts";
 import { entriesOf, treeOf } from "./archive.ts";
 
-test("the files of an archive are a tree, with the size of each folder", () => {
-  const one = tarOf("./out/model/weights.txt", "12345");
-  const two = tarOf("out/log.txt", "a");
-  const archive = new Uint8Array([...one.subarray(0, 1024), ...two]);
+test("the files of an archive are a tree, with the size of each folder", async () => {
+  const sent = [
+    { name: "./out/model/weights.txt", file: new Blob(["12345"]) },
+    { name: "out/log.txt", file: new Blob(["a"]) },
+  ];
+  const archive = new Uint8Array(await tarOf(sent).arrayBuffer());
   const entries = entriesOf(archive);
   expect(entries.map(({ path, bytes, at }) => [path, bytes, at])).toEqual([
     ["out/model/weights.txt", 5, 512],

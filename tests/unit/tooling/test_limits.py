@@ -1,4 +1,4 @@
-"""docs/architecture/limits.md says of every limit what the code does: each value is the constant's, and no queue is missing."""
+"""docs/architecture/limits.md says what the code does: each value is its constant's, and no queue is missing."""
 
 import ast
 import importlib
