@@ -168,7 +168,7 @@ export const PAGES = [
       products: [],
       group: "Main",
       icon: PlusIcon,
-      key: "2",
+      key: "3",
       roles: ["renter"],
       also: "new cluster create rent run",
     },
