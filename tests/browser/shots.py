@@ -58,6 +58,8 @@ async def of_the_fleet(browser: Browser, market: BusyMarket) -> None:
         await page.get_by_role("columnheader", name="Use").get_by_role("button").click()
         await keep(page, "fleet", 4_000)
         await page.get_by_role("row").filter(has_text="H100").filter(has_text="Rented").first.click()
+        await page.get_by_role("main").get_by_role("link").first.click()
+        await page.get_by_role("tab", name="Charts").click()
         await page.get_by_role("radio", name="5 min").locator("xpath=following-sibling::label").first.click()
         await keep(page, "host")
         await page.goto(f"{market.operator.url}/health")

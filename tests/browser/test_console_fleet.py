@@ -110,8 +110,8 @@ async def test_hosts_are_selected_and_drained_together_with_a_result_each_and_a_
 
     await page.get_by_role("button", name="Views").click()
     await page.get_by_label("Name of this view").fill("by host")
-    await page.get_by_role("button", name="Save").click()
+    await page.get_by_role("button", name="Save", exact=True).click()
     await page.goto(f"{served.url}/fleet")
     await page.get_by_role("button", name="Views").click()
-    await page.get_by_role("menuitem", name="by host", exact=True).click()
+    await page.get_by_role("button", name="by host", exact=True).click()
     await expect(page.get_by_label("Select sim-000")).to_be_visible()

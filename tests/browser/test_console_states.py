@@ -166,7 +166,7 @@ async def test_filter_and_order_live_in_the_address_and_survive_loading_it_again
     await expect(page.get_by_label("Filter", exact=True)).to_have_value("sim temp>=0")
 
 
-async def test_a_host_is_reached_and_left_with_the_keyboard_alone(page: Page, pretend: Pretend) -> None:
+async def test_a_gpu_is_reached_and_left_with_the_keyboard_alone(page: Page, pretend: Pretend) -> None:
     await signed_in(page, pretend(neighbours=1))
     neighbour = page.get_by_role("row", name=re.compile("sim-000")).first
     await expect(neighbour).to_be_visible()
@@ -174,7 +174,7 @@ async def test_a_host_is_reached_and_left_with_the_keyboard_alone(page: Page, pr
     await page.keyboard.press("ArrowDown")
     await expect(neighbour).to_be_focused()
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("heading", name="sim-000")).to_be_visible()
+    await expect(page.get_by_role("heading", name="GPU 0")).to_be_visible()
     await page.keyboard.type("gc")
     await expect(page.get_by_role("heading", name="Machines")).to_be_visible()
 

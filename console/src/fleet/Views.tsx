@@ -1,5 +1,5 @@
 // Saved views of a page: its address under a name, kept in this browser.
-import { Button, Group, Menu, TextInput } from "@mantine/core";
+import { Button, Group, Popover, TextInput } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
@@ -20,23 +20,24 @@ export function Views() {
   const [name, setName] = useState("");
   const now = stringifySearch(given);
   const isNamed = name.trim() !== "";
+  const [opened, open] = useState(false);
+  const go = (words: string) => {
+    open(false);
+    void navigate({ to: ".", search: parseSearch(words) as never, replace: true });
+  };
   return (
-    <Menu position="bottom-end" width={280} trapFocus>
-      <Menu.Target>
-        <Button variant="default" rightSection={<ChevronIcon size={12} />}>
+    <Popover opened={opened} onChange={open} position="bottom-end" width={280} trapFocus>
+      <Popover.Target>
+        <Button variant="default" rightSection={<ChevronIcon size={12} />} onClick={() => open(!opened)}>
           Views
         </Button>
-      </Menu.Target>
-      <Menu.Dropdown>
+      </Popover.Target>
+      <Popover.Dropdown p={6}>
         {Object.entries(views).map(([one, words]) => (
-          <Menu.Item
-            key={one}
-            onClick={() => void navigate({ to: ".", search: parseSearch(words) as never, replace: true })}
-          >
+          <Button key={one} fullWidth justify="flex-start" variant="subtle" color="gray" onClick={() => go(words)}>
             {plain(one)}
-          </Menu.Item>
+          </Button>
         ))}
-        {Object.keys(views).length > 0 && <Menu.Divider />}
         <form
           onSubmit={(event) => {
             event.preventDefault();
@@ -61,15 +62,18 @@ export function Views() {
         {Object.entries(views)
           .filter(([, words]) => words === now)
           .map(([one]) => (
-            <Menu.Item
+            <Button
               key={one}
+              fullWidth
+              justify="flex-start"
+              variant="subtle"
               color="red"
               onClick={() => keep(Object.fromEntries(Object.entries(views).filter(([other]) => other !== one)))}
             >
               Delete the view {plain(one)}
-            </Menu.Item>
+            </Button>
           ))}
-      </Menu.Dropdown>
-    </Menu>
+      </Popover.Dropdown>
+    </Popover>
   );
 }

@@ -17,14 +17,14 @@ export function Cards<Id extends string>({ label, value, change, cards }: Props<
       value={value}
       onChange={(id) => change(id as Id)}
     >
-      <div className="wr-cards">
+      <div className="wr-picks">
         {cards.map(({ id, name, about, aside }) => (
-          <Radio.Card key={id} value={id} className="wr-card">
-            <span className="wr-card-head">
+          <Radio.Card key={id} value={id} className="wr-pick">
+            <span className="wr-pick-head">
               <strong>{name}</strong>
               {aside}
             </span>
-            <span className="wr-card-about">{about}</span>
+            <span className="wr-pick-about">{about}</span>
           </Radio.Card>
         ))}
       </div>
