@@ -167,7 +167,7 @@ function SshKeys({ value, change, error, keys }: KeysProps) {
     <Stack gap={6}>
       <Textarea
         label="SSH keys"
-        description="Public keys that may log in, a line each, as in id_ed25519.pub. Empty: the terminal in the browser."
+        description="Public keys, a line each, as in id_ed25519.pub. Empty: only the terminal in the browser."
         placeholder="ssh-ed25519 AAAA… you@home"
         autosize
         minRows={1}
