@@ -264,6 +264,9 @@ def test_rentals_lines_and_asks(store: Store) -> None:
         assert uow[RentalRepository].live_clusters() == [rental().cluster_id]
         assert uow[RentalRepository].lines([rental().rental_id]) == [line()]
         assert uow[AskRepository].list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
+        assert uow[AskRepository].of(None) == {"tier": 2}
+        uow[AskRepository].remove(None, "tier")
+        assert uow[AskRepository].of(None) == {}
 
 
 def test_answers_are_remembered_and_forgotten(store: Store) -> None:

@@ -1,5 +1,6 @@
 """Routes of the market: offers and their prices, receipts, the ledger."""
 
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Annotated, Any, Literal
 
@@ -7,10 +8,10 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from windrow_master.api import answers
-from windrow_master.api.answers import Isolated, Money, Out, Read, Time, Written
+from windrow_master.api.answers import Amount, Isolated, Money, Out, Read, Time, Written
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, GivenMoney, money_of
-from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.paging import Cursor, Limit, page, page_of, read_cursor, read_number
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
@@ -25,21 +26,25 @@ from windrow_proto.units import CURRENCY_TEST, SECOND, Microcents, money_text
 
 route = Routes("market")
 
+TIER_FORM = rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$"
 Tier = Annotated[
     str,
     Path(
         max_length=64,
-        pattern=rf"^[a-z0-9][a-z0-9-]{{0,47}}(?::{PROFILE_FORM})?/[ABC]$",
+        pattern=TIER_FORM,
         description="As `windrow offer ls` shows it: h100/C, of a part of a GPU h100:1g.10gb/C or h100:mps.50/C",
     ),
 ]
+
+
+Scope = Literal["own", "all"]
 
 
 class PriceBody(Body):
     """A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves."""
 
     price_per_hour: GivenMoney
-    scope: Literal["own", "all"] | None = None
+    scope: Scope | None = None
 
 
 def seconds_text(duration_ns: int) -> str:
@@ -62,6 +67,10 @@ class OfferOut(Out):
     total: Annotated[int, Field(description="The same, free or not")]
     hosts: int
     price_per_hour: Money
+    asked: Annotated[
+        Amount,
+        Field(description="What the caller has set: a provider for the own hosts, else an operator for all; else null"),
+    ]
     suggestion: Money
     suggestion_reason: str
     currency: Currency
@@ -157,26 +166,48 @@ def _whose(principal: Principal) -> AccountId | None:
 
 
 @route.get("/offers", may=Permission.MARKET_READ, answer=answers.Page[OfferOut])
-async def offers(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
+async def offers(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The supply that can be rented now, by tier, with a suggested price and its source. Simulated tiers are marked
     so."""
-    return page_of(
-        await services.clusters.offers(), limit, cursor, OfferOut.of, lambda one: f"{one.tier} {one.simulated}"
-    )
+    found = await _priced(services, principal, None)
+    return page_of(found, limit, cursor, dict, lambda one: f"{one['tier']} {one['simulated']}")
 
 
 @route.put("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=answers.Page[OfferOut])
 async def set_price(services: Serving, principal: Asking, tier: Tier, body: PriceBody) -> Any:
     """Ask another price for a tier; what is rented keeps the price it began with."""
-    scope = body.scope or ("own" if Role.PROVIDER in principal.roles else "all")
+    account = _priced_for(principal, body.scope)
+    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
+    return {"items": await _priced(services, principal, tier), "next_cursor": None}
+
+
+@route.delete("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=answers.Page[OfferOut])
+async def remove_price(services: Serving, principal: Asking, tier: Tier, scope: Scope | None = None) -> Any:
+    """Ask no price of one's own for a tier any more: the operator's holds, or the suggestion."""
+    await services.market.remove_ask(_priced_for(principal, scope), tier, principal.actor)
+    return {"items": await _priced(services, principal, tier), "next_cursor": None}
+
+
+def _priced_for(principal: Principal, scope: Scope | None) -> AccountId | None:
+    """Return whose price the caller sets; None: everybody's who asks nothing."""
+    scope = scope or ("own" if Role.PROVIDER in principal.roles else "all")
     if scope == "all" and Role.OPERATOR not in principal.roles:
         raise Forbidden("Only an operator can set the price for all owners; set scope to own.")
     if scope == "own" and Role.PROVIDER not in principal.roles:
         raise Forbidden("Only a provider has hosts of its own to price; set scope to all.")
-    account = principal.account_id if scope == "own" else None
-    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
-    found = await services.clusters.offers()
-    return {"items": [OfferOut.of(offer) for offer in found if offer.tier == tier], "next_cursor": None}
+    return principal.account_id if scope == "own" else None
+
+
+async def _priced(services: Services, principal: Principal, tier: str | None) -> list[dict[str, Any]]:
+    """Return the offers, or those of one tier, with what the caller asks."""
+    asked: Mapping[str, Microcents] = {}
+    if principal.roles & {Role.PROVIDER, Role.OPERATOR}:
+        asked = await services.market.asked(_priced_for(principal, None))
+    return [
+        OfferOut.of(one, asked=None if (price := asked.get(one.tier)) is None else money_text(price))
+        for one in await services.clusters.offers()
+        if tier in (None, one.tier)
+    ]
 
 
 @route.get("/receipts", may=Permission.RENT_READ, answer=answers.Page[ReceiptOut])

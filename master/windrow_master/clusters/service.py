@@ -44,6 +44,7 @@ from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
 from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market import spending
+from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
 from windrow_master.market.model import Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
@@ -417,6 +418,10 @@ class ClusterService:
     async def offers(self) -> tuple[Offer, ...]:
         """Return the offers of the fleet now, by tier."""
         return await self._store.read(self._placer.offers)
+
+    async def machine_classes(self, wanted: Wanted) -> tuple[MachineClass, ...]:
+        """Return what can be rented or is rented now, by machine class."""
+        return await self._store.read(lambda uow: self._placer.classes(uow, wanted))
 
     async def starts(self) -> Sequence[tuple[str, int]]:
         """The latest starts on real hosts: the tier, and the nanoseconds from the request to the start."""

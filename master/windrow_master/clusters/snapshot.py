@@ -4,11 +4,12 @@ A request that finds no capacity is told where there is some once the Master's o
 (yielding.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any, Final
 
+from windrow_master.clusters import end_limits
 from windrow_master.clusters.launch import network_of
 from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
@@ -16,14 +17,15 @@ from windrow_master.clusters.repository import ClusterRepository, Committed, Wor
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.availability import Availability, slot_shown
-from windrow_master.fleet.model import AdminState, Host, LinkState, Slot
+from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, VerifyState
 from windrow_master.fleet.service import FleetService, is_back_soon
+from windrow_master.market.classes import Known, MachineClass, Wanted, classes, with_end
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
 from windrow_master.placement.service import plan
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, HostId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
 
@@ -33,6 +35,8 @@ _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 """By host and processors asked for: what a candidate was made of, and the candidate."""
 _OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
 KNOWN_MAX: Final = 16_384
+ENDS_MAX: Final = 500
+"""Clusters looked at for when a full machine class is free again; the end that is found holds without the others."""
 
 
 class Placer:
@@ -106,11 +110,32 @@ class Placer:
         return Snapshot(tuple(found))
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
-        """Return the offers of what can be rented or is rented, by tier; what is offline, paused or faulty, and hosts
-        that take no new work, are in none."""
+        """Return the offers of what can be rented or is rented, by tier."""
+        return self._market.offers(uow, self._listings(uow))
+
+    def classes(self, uow: UnitOfWork, wanted: Wanted) -> tuple[MachineClass, ...]:
+        """Return the same by machine class, narrowed to what is wanted."""
+        known = Known(self._fleet.reliability.figures(uow), self._fleet.hosts.speeds(uow))
+        found = classes(self._listings(uow), self._market.book(uow), known, wanted)
+        ends = self._ends_at_ns(uow, list(dict.fromkeys(one for row in found for one in row.holders))[:ENDS_MAX])
+        return tuple(with_end(row, ends) for row in found)
+
+    def _listings(self, uow: UnitOfWork) -> Iterator[Listing]:
+        """What can be rented or is rented; what is offline, paused or faulty, and hosts that take no new work, are in
+        none."""
         hosts = [one for one in self._fleet.hosts.with_slots(uow) if one[0].admin_state is AdminState.ACTIVE]
         shown = ((host, slot) for host, slots in hosts for slot in slots if slot_shown(host, slot).state in _OFFERED)
-        return self._market.offers(uow, (_listing(host, slot, uow.now_wall_ns) for host, slot in shown))
+        return (_listing(host, slot, uow.now_wall_ns) for host, slot in shown)
+
+    def _ends_at_ns(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, int]:
+        """When these clusters end at the latest, where their duration or budget says so."""
+        found: dict[ClusterId, int] = {}
+        for cluster in uow[ClusterRepository].readable(cluster_ids):
+            if end_limits.are_any(cluster.request):
+                spent = self._market.spent(uow, cluster.rental_id)
+                ends_ns = end_limits.ends_at_ns(cluster, spent, uow.now_wall_ns)
+                found |= {} if ends_ns is None else {cluster.cluster_id: ends_ns}
+        return found
 
 
 def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snapshot:
@@ -223,4 +248,12 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
         container_users=host.container_users,
         cpus=0 if slot.gpu_uuid is not None or inventory is None else inventory.cpu_count,
+        name="" if gpu is None else gpu.name,
+        region=host.region,
+        up_bps=None if host.bandwidth is None else host.bandwidth.up_bps,
+        down_bps=None if host.bandwidth is None else host.bandwidth.down_bps,
+        is_verified=host.verify_state is VerifyState.VERIFIED,
+        driver="" if inventory is None else inventory.driver_version,
+        card=slot.card,
+        holder=slot.holder,
     )

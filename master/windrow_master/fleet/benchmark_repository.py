@@ -29,6 +29,12 @@ _NEWEST: Final = Found(
     select(_RANKED).where(_RANKED.c.place <= bindparam("runs")).order_by(_RANKED.c.number.desc()),
     lambda row: _benchmark(row),
 )
+_PLACED: Final = select(
+    table,
+    func.row_number()
+    .over(partition_by=(table.c.host_id, table.c.gpu_uuid, table.c.name), order_by=table.c.number.desc())
+    .label("place"),
+).subquery()
 
 
 class BenchmarkRepository(Repository):
@@ -46,6 +52,11 @@ class BenchmarkRepository(Repository):
     def newest(self, host_id: HostId, runs: int) -> Sequence[Benchmark]:
         """The newest so many of each figure of each card of a host, the newest first."""
         return _NEWEST.all(self._connection, {"wanted": host_id, "runs": runs})
+
+    def newest_of_all(self, runs: int) -> Sequence[Benchmark]:
+        """The same of every host."""
+        query = select(_PLACED).where(_PLACED.c.place <= runs).order_by(_PLACED.c.number.desc())
+        return [_benchmark(row._mapping) for row in self._connection.execute(query)]
 
     def of_card(self, host_id: HostId, gpu_uuid: str, limit: int = 20) -> Sequence[CardBenchmark]:
         """Of one card on one host, the newest first."""

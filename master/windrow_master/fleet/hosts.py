@@ -1,5 +1,6 @@
 """Records facts and decisions about hosts, inside a unit of work: joining, inventory, conditions, tiers."""
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -52,6 +53,8 @@ from windrow_proto.units import MINUTE
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
 MISUSE_EVERY_NS: Final = 10 * MINUTE
 """A host that comes back and does it again fills no list of events."""
+SPEEDS_NS: Final = 5 * MINUTE
+"""Cards are measured once a day, and reading all of their figures takes long."""
 _REASONS: Final = {
     LinkEvent.HEARD: "its heartbeats arrive",
     LinkEvent.SILENT: "its heartbeats stopped",
@@ -85,6 +88,8 @@ class HostRegistry:
         self._accusing_due_ns: dict[tuple[HostId, str], int] = {}
         self._touched = touched
         self._banned = banned
+        # One value: readers have threads of their own.
+        self._speeds: tuple[int, Mapping[GpuUuid, Mapping[str, float]] | None] = 0, None
 
     def load(self, uow: UnitOfWork, host_id: HostId) -> Host:
         """One host, or NotFound."""
@@ -399,6 +404,16 @@ class HostRegistry:
     def benchmarks(self, uow: UnitOfWork, host_id: HostId, card: GpuUuid) -> Sequence[CardBenchmark]:
         """The benchmarks of one card from test rentals, the newest first."""
         return uow[BenchmarkRepository].of_card(host_id, card)
+
+    def speeds(self, uow: UnitOfWork) -> Mapping[GpuUuid, Mapping[str, float]]:
+        """The figures of each card that count, by name, as they were up to SPEEDS_NS ago."""
+        read_ns, found = self._speeds
+        if found is None or not read_ns <= uow.now_wall_ns < read_ns + SPEEDS_NS:
+            found = defaultdict[GpuUuid, dict[str, float]](dict)
+            for figure in counted(uow[BenchmarkRepository].newest_of_all(RUNS)):
+                found[GpuUuid(figure.subject)][figure.name] = figure.value
+            self._speeds = uow.now_wall_ns, found
+        return found
 
     def judge_claims(self, uow: UnitOfWork, host_id: HostId) -> None:
         """Look anew at what other hosts' claims make of this one's: a card may have moved, or be claimed twice."""

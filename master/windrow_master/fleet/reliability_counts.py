@@ -36,6 +36,11 @@ class ReliabilityCounts:
         """The reliability counters of a host; None until its first slot has ended."""
         return uow[ReliabilityRepository].get(host_id)
 
+    def figures(self, uow: UnitOfWork) -> Mapping[HostId, float]:
+        """The reliability of each host of which enough was seen, from 0 to 1."""
+        known = uow[ReliabilityRepository].all()
+        return {host_id: held.figure for host_id, held in known.items() if held.figure is not None}
+
     def ended(self, entries: Sequence[Entry], now_ns: int, is_frozen: bool) -> Callable[[UnitOfWork], None]:
         """A slot ends at this wall time: what to write of it. is_frozen: many fell silent at once, and nothing is held
         against anybody."""

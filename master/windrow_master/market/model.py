@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NewType
 
-from windrow_proto.ids import AccountId, ClusterId, HostId, ReceiptId, TransferId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, ReceiptId, TransferId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes, Microcents
 
@@ -66,7 +66,8 @@ class Ask:
 class Listing:
     """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
     there is to know of processes there; container_users: as of its host. cpus: processors of the host where the slot is
-    its processors; else 0."""
+    its processors; else 0. name: of the card, as its driver says it; up_bps, down_bps: of the host's link as measured,
+    None where it was not; card: the UUID of the card that it is, or is a part of; holder: who rents it."""
 
     host_id: HostId
     owner: AccountId
@@ -81,6 +82,14 @@ class Listing:
     note: str = ""
     container_users: str = ""
     cpus: int = 0
+    name: str = ""
+    region: str = ""
+    up_bps: int | None = None
+    down_bps: int | None = None
+    is_verified: bool = False
+    driver: str = ""
+    card: GpuUuid | None = None
+    holder: ClusterId | None = None
 
 
 @dataclass(frozen=True, slots=True)

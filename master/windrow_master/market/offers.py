@@ -69,7 +69,7 @@ def offers(listings: Iterable[Listing], book: PriceBook) -> tuple[Offer, ...]:
     return tuple(_offer(tier, simulated, found, book) for (simulated, tier), found in sorted(groups.items()))
 
 
-def _least_users(said: Iterable[str]) -> str:
+def least_users(said: Iterable[str]) -> str:
     """Of all that say whose users their containers have: their own only where no host shares its own."""
     known = set(said) - {""}
     return HOSTS_USERS if HOSTS_USERS in known else next(iter(known), "")
@@ -94,7 +94,7 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         min_memory_bytes=min(memories, default=None),
         isolation=found[0].isolation,
         notes=tuple(sorted({listing.note for listing in found if listing.note})),
-        container_users=_least_users(listing.container_users for listing in found),
+        container_users=least_users(listing.container_users for listing in found),
         on_one_host=_on_one_host(found),
         free_on_one_host=_on_one_host(free),
     )

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, literal_column, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select, update
 
 from windrow_master.market.model import (
     Ask,
@@ -102,6 +102,16 @@ class AskRepository(Repository):
         values = asdict(ask) | {"account_id": ask.account_id or ""}
         _PUT_ASK.run(self._connection, values)
 
+    def of(self, account_id: AccountId | None) -> dict[str, Microcents]:
+        """The prices that an account asks, by tier; None: those of the operator."""
+        query = select(asks.c.tier, asks.c.price_per_hour).where(asks.c.account_id == (account_id or ""))
+        return {tier: Microcents(price) for tier, price in self._connection.execute(query)}
+
+    def remove(self, account_id: AccountId | None, tier: str) -> None:
+        """Remove an ask, if it is there."""
+        own = (asks.c.account_id == (account_id or ""), asks.c.tier == tier)
+        self._connection.execute(delete(asks).where(*own))
+
 
 class RentalRepository(Repository):
     """Rentals and their lines."""
@@ -134,6 +144,22 @@ class RentalRepository(Repository):
             select(*by, func.count()).where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but).group_by(*by)
         )
         return {(tier, simulated): count for tier, simulated, count in self._connection.execute(query)}
+
+    def prices_since(
+        self, tier: str, simulated: bool, since_ns: int, but: AccountId, limit: int
+    ) -> list[tuple[int, Microcents]]:
+        """Return when rentals of a tier began since then and the price of one slot per hour, the latest of them, one
+        account's left out."""
+        query = (
+            select(rentals.c.opened_at_ns, rental_lines.c.price_per_hour, rental_lines.c.slots)
+            .join(rental_lines, rental_lines.c.rental_id == rentals.c.rental_id)
+            .where(rentals.c.tier == tier, rentals.c.simulated == simulated)
+            .where(rentals.c.opened_at_ns >= since_ns, rentals.c.renter != but)
+            .order_by(rentals.c.opened_at_ns.desc())
+            .limit(limit)
+        )
+        rows = self._connection.execute(query)
+        return [(at_ns, Microcents(price // len(slots))) for at_ns, price, slots in rows if slots]
 
     def page(
         self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int

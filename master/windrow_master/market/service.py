@@ -11,6 +11,7 @@ import structlog
 
 from windrow_master.loops import page_alone
 from windrow_master.market import ledger, limits, metering, spending
+from windrow_master.market.classes import PaidDay, paid_by_day
 from windrow_master.market.limits import Asked
 from windrow_master.market.model import (
     PROOF_ACCOUNT,
@@ -18,6 +19,7 @@ from windrow_master.market.model import (
     LedgerAccount,
     Listing,
     Offer,
+    PriceUnit,
     ReceiptRow,
     Rental,
     RentalId,
@@ -27,7 +29,7 @@ from windrow_master.market.model import (
     account_of,
     hold_of,
 )
-from windrow_master.market.offers import PriceBook, offers
+from windrow_master.market.offers import PriceBook, offers, unit_of
 from windrow_master.market.prices import suggest
 from windrow_master.market.repository import AskRepository, LedgerRepository, ReceiptRepository, RentalRepository
 from windrow_master.store.store import Store
@@ -47,6 +49,8 @@ ASKS_MAX: Final = 200
 """Prices of one owner: each look at what is offered reads all of them."""
 PRICE_MAX: Final = Microcents(1_000 * MICROCENTS_PER_UNIT)
 """No ask above 1,000 an hour: a slip of the keyboard, not a price."""
+PAID_MAX: Final = 10_000
+"""Rentals looked at for the prices that were paid; of more the latest."""
 
 CREDIT_MAX: Final = Microcents(1_000_000 * MICROCENTS_PER_UNIT)
 """At once; whoever needs more grants it twice."""
@@ -144,6 +148,16 @@ class MarketService:
         demand."""
         return uow[RentalRepository].begun_since(since_ns, PROOF_ACCOUNT)
 
+    async def paid(self, tier: str, simulated: bool, since_ns: int) -> Sequence[PaidDay]:
+        """Return the prices at which rentals of a tier of GPUs began since then, by day; the Master's own are none,
+        and of processors nothing is known: they are rented by the host."""
+        if unit_of(tier) is PriceUnit.PROCESSOR:
+            return ()
+        begun = await self._store.read(
+            lambda uow: uow[RentalRepository].prices_since(tier, simulated, since_ns, PROOF_ACCOUNT, PAID_MAX)
+        )
+        return paid_by_day(begun)
+
     def suggested(self, tier: str) -> Microcents:
         """Return the suggested price of an hour of one GPU, or of one processor, of this tier."""
         return suggest(tier).price_per_hour
@@ -166,6 +180,22 @@ class MarketService:
             uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
 
         await self._store.write(put, name="market.ask")
+
+    async def remove_ask(self, account_id: AccountId | None, tier: str, actor: str) -> None:
+        """Let an owner (None: the operator) ask nothing of a tier any more: the next price that counts takes its
+        place."""
+
+        def remove(uow: UnitOfWork) -> None:
+            uow[AskRepository].remove(account_id, tier)
+            text = f"{tier} has no price of its own from now on"
+            uow.audit(actor, "ask.remove", tier, text, {"account": account_id or "all"})
+            uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
+
+        await self._store.write(remove, name="market.ask")
+
+    async def asked(self, account_id: AccountId | None) -> Mapping[str, Microcents]:
+        """Return what an owner (None: the operator) asks, by tier."""
+        return await self._store.read(lambda uow: uow[AskRepository].of(account_id))
 
     # --- rentals -----------------------------------------------------------------------------------------------------
 

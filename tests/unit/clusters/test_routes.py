@@ -14,7 +14,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.personas import DRIVER, uuid
 from tests.unit.master_api.described import assert_described
 from tests.waiting import poll_async
-from windrow_master.api import cluster_routes, market_routes
+from windrow_master.api import cluster_routes, market_routes, shop_routes
 from windrow_master.api.answers import Page
 from windrow_master.api.app import build_app
 from windrow_master.api.event_tail import EventTail
@@ -194,6 +194,31 @@ async def test_a_price_can_be_set_and_a_running_rental_keeps_its_own(site):
     for wrong in ("1e3", "-1", "0.000000001", "2000"):
         answer = await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": wrong})
         assert answer.status_code == 422
+
+
+async def test_a_price_can_be_taken_back_and_the_caller_sees_what_was_asked(site):
+    (before,) = (await site.get("/offers"))["items"]
+    assert before["asked"] is None
+    (set_one,) = (await site.client.put("/api/v1/offers/cpu/C", json={"price_per_hour": "0.50"})).json()["items"]
+    assert (set_one["asked"], set_one["price_per_hour"]) == ("0.50", "0.50")
+    answer = await site.client.delete("/api/v1/offers/cpu/C")
+    assert_described(answer, Page[market_routes.OfferOut])
+    assert answer.json()["items"] == [before]
+
+
+async def test_machine_classes_are_narrowed_and_a_full_one_says_when_its_first_lease_ends(site):
+    path, cores = "/machine-classes", {"unit": "processor", "model": "cpu", "min_gpus": 4, "simulated": False}
+    assert_described(await site.client.get(f"/api/v1{path}"), Page[shop_routes.MachineClassOut])
+    (free,) = (await site.get(path, **cores, max_price="0.02", free=True))["items"]
+    assert (free["tier"], free["on_one_host"], free["host_id"], free["ends_at"]) == ("cpu/C", 4, HOST, None)
+    for narrow in ({"min_gpus": 5}, {"max_price": "0.01"}, {"region": "x"}, {"min_reliability": 0.1}, {"driver": "1"}):
+        assert (await site.get(path, **narrow))["items"] == [], narrow
+    await site.get(path, status=422, max_price="cheap")
+    await site.running(cpus=4, max_duration_seconds=3600)
+    (full,) = (await site.get(path, **cores))["items"]
+    assert (full["free"], full["host_id"]) == (0, None)
+    assert full["ends_at"] is not None
+    assert_described(await site.client.get(f"/api/v1{path}/paid?tier=h100/A"), Page[shop_routes.PaidDayOut])
 
 
 async def test_a_plan_shows_place_price_hold_and_balance_or_the_refusals(site):
