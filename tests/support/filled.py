@@ -33,6 +33,7 @@ BY_NAME: Final[dict[str, Any]] = {
     "address": "relay-of-a-region.example:7443",
     "region": "eu-central",
     "ratio": 0.5,
+    "reliability": 0.987,
     "state": "Checkpointing",
     "actor": f"user/{ID.format('user')}",
     "resource_id": "lab-a100-01",

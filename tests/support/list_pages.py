@@ -26,7 +26,7 @@ SCHEMAS: Final = {
     "members.PROJECTS_TABLE": "ProjectOut", "members.TRANSFERS_TABLE": "TransferOfferOut",
     "people.ACCOUNTS": "PersonOut", "prices.PRICES": "PriceOut", "providers.PROVIDERS": "ProviderOut",
     "resources.RESOURCES": "ResourceOut", "secrets.SECRETS": "SecretOut", "service_accounts.SERVICES": "ServiceOut",
-    "shares.SHARES": "ObjectShareOut", "shop.GPUS_FOR_RENT": "OfferOut", "templates.TEMPLATES": "TemplateOut",
+    "shares.SHARES": "ObjectShareOut", "shop.GPUS_FOR_RENT": "MachineClassOut", "templates.TEMPLATES": "TemplateOut",
     "users.USERS_TABLE": "MarketUserOut", "volumes.VOLUMES": "VolumeOut",
 }  # fmt: skip
 """The schema of the items of each list; those that the command makes itself stand in `rows`."""

@@ -12,7 +12,7 @@ windrow ps
 windrow ps --all --json
 windrow gpus
 windrow gpus --vram 24GB --max-price 0.5 --sort price
-windrow gpus --model h100
+windrow gpus --model h100 --gpus 8 --hours 8h --free
 windrow run -- python train.py
 windrow run --gpu 24GB --image pytorch/pytorch -- python train.py
 windrow run fetch train

@@ -26,17 +26,16 @@ Json = dict[str, Any]
 GIB = 2**30
 
 
-def an_offer(tier: str, price: str, free: int, gib: int | None, **more: Any) -> Json:
-    offer = filled("OfferOut", is_full=True) | {"tier": tier, "price_per_hour": price, "free": free, "unit": "gpu"}
-    return offer | {"min_memory_bytes": gib and gib * GIB, "simulated": False, "total": 8} | more
+def a_class(tier: str, price: str, free: int, gib: int) -> Json:
+    found = filled("MachineClassOut", is_full=True) | {"tier": tier, "price_per_hour": price, "free": free}
+    return found | {"memory_bytes": gib * GIB, "simulated": False, "total": 8}
 
 
-OFFERS = [
-    an_offer("h100/A", "2.50", 3, 80),
-    an_offer("rtx-4090/B", "0.40", 2, 24),
-    an_offer("a100/C", "1.10", 0, 40),
-    an_offer("h100:1g.10gb/A", "0.36", 1, 10, isolation="mig"),
-    an_offer("cpu/C", "0.02", 5, None, unit="processor"),
+CLASSES = [
+    a_class("h100/A", "2.50", 3, 80),
+    a_class("rtx-4090/B", "0.40", 2, 24),
+    a_class("a100/C", "1.10", 0, 40),
+    a_class("h100:1g.10gb/A", "0.36", 1, 10),
 ]
 BOX: Json = {
     "id": "cluster_1", "name": "lab", "account_id": "mine", "phase": "Running", "version": 1, "urls": {}, "steps": [],
@@ -45,11 +44,20 @@ BOX: Json = {
 
 
 @pytest.fixture
-def windrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+def asked() -> list[httpx2.Request]:
+    """The requests that the Master of `windrow` got."""
+    return []
+
+
+@pytest.fixture
+def windrow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: list[httpx2.Request]
+) -> Callable[..., str]:
     """Runs `windrow` against a Master with these answers by path; returns what it printed."""
 
     def run(answers: Json, *words: str) -> str:
         def answer(request: httpx2.Request) -> httpx2.Response:
+            asked.append(request)
             found = answers.get(request.url.path.removeprefix("/api/v1"), [])
             is_list = isinstance(found, list)
             return httpx2.Response(200, json={"items": found, "next_cursor": None} if is_list else found)
@@ -70,24 +78,44 @@ def windrow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     ("words", "models"),
     [
         ((), ["H100 1g.10gb", "RTX-4090", "H100", "A100"]),
-        (("--model", "h100"), ["H100 1g.10gb", "H100"]),
-        (("--vram", "24GB"), ["RTX-4090", "H100", "A100"]),
-        (("--max-price", "0.5"), ["H100 1g.10gb", "RTX-4090"]),
-        (("--free",), ["H100 1g.10gb", "RTX-4090", "H100"]),
         (("--sort", "vram"), ["H100", "RTX-4090", "H100 1g.10gb", "A100"]),
         (("--sort", "value"), ["RTX-4090", "H100", "H100 1g.10gb", "A100"]),
     ],
 )
-def test_gpus_are_narrowed_and_sorted_with_those_that_are_free_first(
+def test_gpus_are_sorted_with_those_that_are_free_first(
     windrow: Callable[..., str], words: tuple[str, ...], models: list[str]
 ) -> None:
-    rows = [line.split("\t") for line in windrow({"/offers": OFFERS}, "gpus", *words).splitlines()]
+    rows = [line.split("\t") for line in windrow({"/machine-classes": CLASSES}, "gpus", *words).splitlines()]
     assert [row[0] for row in rows[1:]] == models
+
+
+def test_gpus_are_narrowed_by_the_master_and_the_total_is_for_so_many_gpus_and_hours(
+    windrow: Callable[..., str], asked: list[httpx2.Request]
+) -> None:
+    words = "--model h100 --vram 24GB --gpus 2 --max-price 0.5 --reliability 99 --up 0.5 --driver 550 --verified --free"
+    words += " --region north --hours 8"
+    told = {"/machine-classes": CLASSES}
+    header, *rows = [line.split("\t") for line in windrow(told, "gpus", *words.split()).splitlines()]
+    assert rows[0][header.index("TOTAL")] == "5.7600"
+    assert dict(asked[-1].url.params) == {
+        "limit": asked[-1].url.params["limit"],
+        "unit": "gpu",
+        "model": "h100",
+        "min_memory_bytes": str(24 * 10**9),
+        "min_gpus": "2",
+        "max_price": "0.5",
+        "region": "north",
+        "min_reliability": "0.99",
+        "min_up_bps": "500000",
+        "driver": "550",
+        "verified": "true",
+        "free": "true",
+    }
 
 
 def test_a_price_that_is_none_is_refused(windrow: Callable[..., str]) -> None:
     with pytest.raises(InvalidInput, match=r"0\.50"):
-        windrow({"/offers": OFFERS}, "gpus", "--max-price", "cheap")
+        windrow({}, "gpus", "--max-price", "cheap")
 
 
 # --- open and logs ----------------------------------------------------------------------------------------------------
