@@ -39,6 +39,7 @@ from tests.browser.pretend_rental import (
 )
 from tests.browser.pretend_resources import resource_routes
 from tests.browser.pretend_secrets import secret_routes
+from tests.browser.pretend_shop import shop_routes
 from tests.browser.pretend_sign_in import WEIGHTY, service_routes, sign_in_routes
 from tests.browser.pretend_volumes import volume_routes
 from tests.browser.pretend_world import Asked, Json, World, add_host, at, make_world, token
@@ -86,6 +87,7 @@ def make_app(world: World) -> FastAPI:
     user_end_routes(app, world, _whose)
     operator_end_routes(app, world)
     market_routes(app, world)
+    shop_routes(app, world)
     billing_routes(app, world)
     template_routes(app, world)
     volume_routes(app, world)

@@ -507,7 +507,8 @@ def market_routes(app: FastAPI, world: World) -> None:
                     "free": free or len(of),
                     "total": free or len(of),
                     "hosts": len(of),
-                    "price_per_hour": world.prices[tier],
+                    "price_per_hour": world.set_prices.get(tier, world.prices[tier]),
+                    "asked": world.set_prices.get(tier),
                     "suggestion": "0.0750",
                     "suggestion_reason": "the mean of what others ask",
                     "currency": "CRD",
@@ -522,9 +523,14 @@ def market_routes(app: FastAPI, world: World) -> None:
 
     @app.put("/api/v1/offers/{tier:path}")
     async def price(tier: str, body: Json = Body()) -> Json:
-        world.prices[tier] = body["price_per_hour"]
+        world.set_prices[tier] = body["price_per_hour"]
         found: list[Json] = (await offers())["items"]
         return listed([offer for offer in found if offer["tier"] == tier])
+
+    @app.delete("/api/v1/offers/{tier:path}")
+    async def no_price(tier: str) -> Json:
+        world.set_prices.pop(tier, None)
+        return await offers()
 
     @app.get("/api/v1/receipts")
     async def receipts() -> Json:

@@ -120,6 +120,8 @@ class World:
     audit_broken: int | None = None
     """The first entry of the audit log that does not fit."""
     prices: dict[str, str] = field(default_factory=lambda: {"cpu/A": "0.0800", "h100/A": "1.9000", "a100/A": "0.9500"})
+    set_prices: dict[str, str] = field(default_factory=dict)
+    """The prices that the account has set, by tier."""
     logs: dict[str, bytes] = field(default_factory=dict)
     terminal_refusal: str = ""
     terminal_typed: bytes = b""

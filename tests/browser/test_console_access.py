@@ -36,6 +36,7 @@ PAGES = (
     "/usage",
     "/earnings",
     "/offers",
+    "/shop",
     "/prices",
     "/route",
     "/events",

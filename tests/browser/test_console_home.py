@@ -34,7 +34,7 @@ LIMIT: Json = {
     ("role", "has", "lacks"),
     [
         ("renter", ("GPUs & prices", "Machines", "Volumes"), ("Fleet", "Relays", "Audit")),
-        ("provider", ("Fleet", "GPUs & prices"), ("Machines", "Jobs", "Relays")),
+        ("provider", ("Fleet", "Pricing"), ("Machines", "Jobs", "Relays")),
         ("operator", ("Fleet", "Relays", "Audit", "People"), ("Volumes", "Secrets")),
     ],
 )

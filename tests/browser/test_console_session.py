@@ -45,7 +45,7 @@ async def test_a_reload_and_a_second_tab_stay_signed_in_and_another_browser_does
 
     second = await page.context.new_page()
     await second.goto(f"{served.url}/offers")
-    await expect(second.get_by_role("heading", name="GPUs & prices", level=1)).to_be_visible()
+    await expect(second.get_by_role("heading", name="Pricing", level=1)).to_be_visible()
 
     assert page.context.browser is not None
     context = await page.context.browser.new_context(locale="en-GB")

@@ -23,7 +23,7 @@ from tests.support.stack import Stack, wait_for
 ADDRESSES = int(os.environ.get("WALK") or 0)
 """Of each shape, on the busy market; 0: it is not walked, and only a renter walks the quiet one."""
 HOSTS = 50
-PLACES = ("/", "/fleet", "/hosts/host_~", "/offers", "/settings")
+PLACES = ("/", "/fleet", "/hosts/host_~", "/shop", "/settings")
 """Shapes of pages that every role comes to by links: a control that the walk walks."""
 
 

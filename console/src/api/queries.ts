@@ -40,6 +40,7 @@ import type {
   JoinTokenRow,
   KeptEstimate,
   LinkedIdentity,
+  MachineType,
   MarketUser,
   Me,
   ObjectShare,
@@ -49,6 +50,7 @@ import type {
   Overview,
   OwnHosts,
   Page,
+  PaidDay,
   Person,
   Price,
   Profile,
@@ -245,6 +247,21 @@ export const auditVerdict = () => get<AuditVerdict>("/audit/verify");
 export const sessions = all<SessionRow>(["sessions"], "/sessions", { refetchInterval: CALM_MS });
 
 export const offers = all<Offer>(["offers"], "/offers", { refetchInterval: CALM_MS });
+/** What can be rented, by machine type, narrowed by the Master. */
+export const machineTypes = (query: Query) =>
+  queryOptions<MachineType[]>({
+    queryKey: ["machine-types", query],
+    queryFn: ({ signal }) => everyPage<MachineType>("/machine-classes", query, signal),
+    refetchInterval: CALM_MS,
+    placeholderData: keepPreviousData,
+  });
+/** The prices at which rentals of a tier began, by day. */
+export const paid = (tier: string, simulated: boolean) =>
+  queryOptions<PaidDay[]>({
+    queryKey: ["paid", tier, simulated],
+    queryFn: ({ signal }) => everyPage<PaidDay>("/machine-classes/paid", { tier, simulated }, signal),
+    staleTime: MINUTE_MS,
+  });
 /** The cheapest at each other provider. The Master's book changes with its release. */
 export const prices = queryOptions<Price[]>({
   queryKey: ["prices"],

@@ -39,6 +39,9 @@ test("a menu has the pages of its product that the roles open", () => {
   expect(names(["renter"], "rent")).not.toContain("Fleet");
   expect(names(["provider"], "provide")).toContain("Fleet");
   expect(names(["provider"], "provide")).not.toContain("Machines");
+  expect([names(["provider"], "provide").includes("Pricing"), names(["renter"], "rent").includes("Pricing")]).toEqual([
+    ...[true, false],
+  ]);
   expect(names(["operator"], "operate")).toContain("Relays");
   expect(names(["operator"], "operate")).not.toContain("New machine");
   for (const [product] of productsOf(EVERYBODY)) expect(names(EVERYBODY, product)).toContain("Home");

@@ -117,9 +117,22 @@ export const PAGES = [
     load: async () => (await import("../hosts/JoinPage.tsx")).JoinPage,
   },
   {
-    path: "/offers",
+    path: "/shop",
     name: "GPUs & prices",
-    menu: { products: ALL, group: "Main", icon: OfferIcon, key: "o", also: "offers market tiers shop" },
+    menu: { products: ["rent"], group: "Main", icon: OfferIcon, key: "2", also: "shop market offers models h100" },
+    load: async () => (await import("../market/ShopPage.tsx")).ShopPage,
+  },
+  {
+    path: "/offers",
+    name: "Pricing",
+    menu: {
+      products: ["provide", "operate"],
+      group: "Money",
+      icon: OfferIcon,
+      key: "o",
+      roles: ["operator", "auditor", "provider"],
+      also: "offers set prices tiers asks",
+    },
     load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
   },
   {
@@ -454,7 +467,7 @@ export const NEW: readonly (readonly [name: string, path: MenuPage["path"], role
 
 /** The bar at the bottom of a phone, before More. */
 const PHONE: Readonly<Record<Product, readonly MenuPage["path"][]>> = {
-  rent: ["/", "/offers", "/clusters", "/jobs"],
+  rent: ["/", "/shop", "/clusters", "/jobs"],
   provide: ["/", "/fleet", "/earnings", "/offers"],
   operate: ["/", "/fleet", "/jobs", "/events"],
 };

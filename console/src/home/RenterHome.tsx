@@ -41,7 +41,7 @@ export function RenterHome({ me }: { me: Me }) {
         <Shown me={me} />
       ) : (
         <Panel label="Welcome">
-          <Empty title="You rent nothing here yet" action={<LinkButton to="/offers">GPUs & prices</LinkButton>}>
+          <Empty title="You rent nothing here yet" action={<LinkButton to="/shop">GPUs & prices</LinkButton>}>
             To rent a machine you need the role of a renter in a project: ask its owner. You see what others share with
             you under Shared with me.
           </Empty>

@@ -1,21 +1,24 @@
-// The list of offers; providers and operators set prices here.
+// Pricing: every tier with its price, which providers and operators set here.
 import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { put } from "../api/client.ts";
+import { put, remove } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery, prices as pricesQuery } from "../api/queries.ts";
 import type { Offer, Price as PriceElsewhere } from "../api/types.ts";
-import { PageButton, useMayOpen } from "../app/PageButton.tsx";
+import { PageButton } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
 import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/format.ts";
-import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { Empty, Facts, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney } from "../parts/state.tsx";
-import { actions, events, figure, Named, simulated } from "../tables/columns.tsx";
+import { events, figure, Named, simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { changeText, classOf, timesOf, timesText } from "./shop.ts";
 
 /** What is counted: a host of a processor tier has one share of its processors. */
 function rentable({ tier, unit, total }: Offer): string {
@@ -23,14 +26,7 @@ function rentable({ tier, unit, total }: Offer): string {
   return total === 1 ? noun : `${noun}s`;
 }
 
-/** Its GPU, or `cpu`: "h100" of h100/A. A slice has none that others sell. */
-const classOf = ({ tier }: Offer) => tier.split("/")[0] ?? tier;
-
-const columnsFor = (
-  mayPrice: boolean,
-  mayRent: boolean,
-  elsewhere: ReadonlyMap<string, number>,
-): readonly Column<Offer>[] => [
+const columnsFor = (mayPrice: boolean, elsewhere: ReadonlyMap<string, number>): readonly Column<Offer>[] => [
   {
     id: "tier",
     name: "Tier",
@@ -68,39 +64,28 @@ const columnsFor = (
     (row) => `tier ${plain(row.tier)}`,
     (row) => `tier/${row.tier}`,
   ),
-  ...(mayRent ? [RENT] : []),
 ];
-
-const RENT: Column<Offer> = actions((row) => (
-  <Link
-    className="wr-link"
-    to="/clusters/new"
-    search={{
-      tier: row.tier,
-      hardware: row.tier.startsWith("cpu") ? "cpu" : "gpu",
-      ...(row.simulated ? { simulated: "true" } : {}),
-    }}
-  >
-    Rent
-  </Link>
-));
 
 export function OffersPage() {
   const query = useQuery(offersQuery);
   const me = useQuery(meQuery);
   const mayPrice = me.data?.roles.some((role) => role === "operator" || role === "provider") ?? false;
-  const mayRent = useMayOpen("/clusters/new");
   const prices = useQuery(pricesQuery).data;
-  const columns = useMemo(() => columnsFor(mayPrice, mayRent, lowest(prices ?? [])), [mayPrice, mayRent, prices]);
+  const columns = useMemo(() => columnsFor(mayPrice, lowest(prices ?? [])), [mayPrice, prices]);
   return (
     <div className="wr-page">
       <PageHead
-        title="GPUs & prices"
+        title="Pricing"
         beside={<TestMoney />}
         actions={
-          <PageButton to="/prices" isQuiet>
-            Prices elsewhere
-          </PageButton>
+          <>
+            <PageButton to="/shop" isQuiet>
+              GPUs & prices
+            </PageButton>
+            <PageButton to="/prices" isQuiet>
+              Prices elsewhere
+            </PageButton>
+          </>
         }
       />
       <Panel bare label="Offers">
@@ -178,61 +163,135 @@ function Elsewhere({ offer, from }: { offer: Offer; from: number | undefined }) 
   );
 }
 
+/** From this many times on, dearer or cheaper, a change is asked about: it may be a slip of the keyboard. */
+const A_LOT = 2;
+
+const pathOf = ({ tier }: Offer) => `/offers/${tier.split("/").map(encodeURIComponent).join("/")}`;
+
 function Price({ offer }: { offer: Offer }) {
-  const client = useQueryClient();
-  const [text, setText] = useState<string | null>(null);
-  const change = useMutation({
-    mutationFn: (price: string) =>
-      put(`/offers/${offer.tier.split("/").map(encodeURIComponent).join("/")}`, { price_per_hour: price }),
-    onSuccess: () => {
-      notifications.show({ message: `The price of ${plain(offer.tier)} is set` });
-      setText(null);
-      for (const key of ["offers", "gpus", "hosts"]) void client.invalidateQueries({ queryKey: [key] });
-    },
-  });
-  if (text === null)
-    return (
+  const [opened, { open, close }] = useDisclosure(false);
+  return (
+    <>
       <Button
         variant="default"
-        onClick={() => setText(amount(offer.price_per_hour, 2, 6).replace(DASH, ""))}
+        onClick={open}
         aria-label={`${perHour(offer.price_per_hour)}: change the price of ${offer.tier}`}
       >
         {perHour(offer.price_per_hour)}
       </Button>
-    );
-  const valid = /^\d+(\.\d{1,8})?$/.test(text.trim());
+      {opened && <PriceDialog offer={offer} close={close} />}
+    </>
+  );
+}
+
+function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
+  const client = useQueryClient();
+  const before = offer.asked ?? offer.suggestion;
+  const [text, setText] = useState(amount(before, 2, 8).replace(/,/g, ""));
+  const [isAsked, setAsked] = useState(false);
+  const reread = () => {
+    for (const key of ["offers", "machine-types", "gpus", "hosts"]) void client.invalidateQueries({ queryKey: [key] });
+  };
+  const undo = async () => {
+    await (offer.asked === null ? remove(pathOf(offer)) : put(pathOf(offer), { price_per_hour: offer.asked }));
+    notifications.show({ message: `The price of ${plain(offer.tier)} is as it was before` });
+    reread();
+  };
+  const act = useMutation({
+    mutationFn: () => put(pathOf(offer), { price_per_hour: text.trim() }),
+    onSuccess: () => {
+      reread();
+      close();
+      notifications.show({
+        message: <Undone said={`The price of ${plain(offer.tier)} is set`} undo={undo} />,
+        autoClose: UNDO_MS,
+      });
+    },
+  });
+  const isValid = /^\d+(\.\d{1,8})?$/.test(text.trim());
+  const isLot = isValid && timesOf(before, text) >= A_LOT;
+  const set = {
+    ...act,
+    mutate: () => (isLot && !isAsked ? setAsked(true) : act.mutate()),
+  };
   return (
-    <form
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (valid) change.mutate(text.trim());
-      }}
+    <FormDialog
+      title={`Price of ${plain(offer.tier)}`}
+      close={close}
+      act={set}
+      ready={isValid}
+      submit={isLot && isAsked ? `Set ${text.trim()} anyway` : "Set"}
     >
-      <Group gap={6} justify="flex-end" wrap="nowrap">
-        <TextInput
-          size="xs"
-          w={92}
-          aria-label={`Price per hour of ${offer.tier}`}
-          value={text}
-          onChange={(event) => setText(event.currentTarget.value)}
-          error={!valid}
-          autoFocus
-          inputMode="decimal"
-        />
-        <Button type="submit" disabled={!valid} loading={change.isPending}>
-          Set
-        </Button>
-        <Button variant="subtle" color="gray" onClick={() => setText(null)}>
-          Cancel
-        </Button>
-      </Group>
-      {change.error && <ProblemNote error={change.error} />}
+      <TextInput
+        label={`Price per hour of ${offer.tier}`}
+        description={offer.unit === "processor" ? "Of one processor" : "Of one GPU"}
+        value={text}
+        onChange={(event) => {
+          setText(event.currentTarget.value);
+          setAsked(false);
+        }}
+        error={!isValid && "An amount of money, such as 2.50"}
+        data-autofocus
+        inputMode="decimal"
+      />
+      {isValid && <Changes offer={offer} before={before} after={text.trim()} />}
+      {isLot && isAsked && (
+        <div className="wr-note wr-note-bad" role="alert">
+          {timesText(before, text)}. Is {text.trim()} what you mean?
+        </div>
+      )}
       <Same
         method="PUT"
         path={`/offers/${offer.tier}`}
         body={{ price_per_hour: text.trim() }}
         command={`windrow offer set ${quoted(offer.tier)} ${quoted(text.trim())}`}
       />
-    </form>
+    </FormDialog>
+  );
+}
+
+const UNDO_MS = 15_000;
+
+function Undone({ said, undo }: { said: string; undo: () => Promise<void> }) {
+  const [isDone, setDone] = useState(false);
+  return (
+    <Group gap="xs" justify="space-between">
+      {said}
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        disabled={isDone}
+        onClick={() => {
+          setDone(true);
+          void undo().catch((failure: Error) => notifications.show({ message: failure.message, color: "red" }));
+        }}
+      >
+        Undo
+      </Button>
+    </Group>
+  );
+}
+
+/** What another price means, before it is set. */
+function Changes({ offer, before, after }: { offer: Offer; before: string; after: string }) {
+  const roles = useQuery(meQuery).data?.roles ?? [];
+  return (
+    <Facts
+      rows={[
+        [
+          "Now",
+          offer.asked === null ? `${perHour(offer.suggestion)}, as suggested` : `${perHour(offer.asked)}, set before`,
+        ],
+        ["Change", changeText(before, after)],
+        ["Suggestion", perHour(offer.suggestion)],
+        ["Lowest price offered", perHour(offer.price_per_hour)],
+        [
+          "For",
+          roles.includes("provider")
+            ? "your own hosts, new rentals only"
+            : "all hosts whose owner sets no price, new rentals only",
+        ],
+      ]}
+    />
   );
 }
