@@ -26,7 +26,7 @@ function Reliability({ standing: { reliability } }: { standing: Standing }) {
     <Panel title="Reliability">
       <Facts
         rows={[
-          ["Figure", decimal(reliability.figure, 3)],
+          ...(reliability.figure === null ? [] : [["Figure", decimal(reliability.figure, 3)] as const]),
           ["In words", plain(reliability.words)],
           ["Points there", decimal(reliability.good, 1)],
           ["Points missed", decimal(reliability.bad, 1)],
@@ -52,6 +52,8 @@ function groups(slots: readonly Unrented[]): [readonly string[], Unrented[]][] {
 
 function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
   const index = new Map(host.gpus.map((gpu) => [gpu.uuid, gpu.index] as const));
+  const place = (slot: Unrented) => (slot.gpu === null ? Number.POSITIVE_INFINITY : (index.get(slot.gpu) ?? 0));
+  const ordered = standing.unrented.toSorted((one, other) => place(one) - place(other) || 0);
   const name = (slot: Unrented) =>
     slot.gpu === null ? (
       "processors"
@@ -67,7 +69,7 @@ function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
           All GPUs and processors of this host are rented.
         </Text>
       )}
-      {groups(standing.unrented).map(([reasons, slots]) => (
+      {groups(ordered).map(([reasons, slots]) => (
         <div key={slots[0]!.slot_id}>
           <Text size="sm" fw={600}>
             {slots.map((slot, at) => (
