@@ -313,5 +313,5 @@ async def _is_removed(scene: Scene, owner: Page, ada: Page) -> None:
         assert await asyncio.to_thread(stream.wait, 60) != 0
         print(f"her stream ended {time.monotonic() - began_s:.1f} s after she was removed")
     await expect(ada.get_by_role("button", name="Sign in")).to_be_visible()
-    assert "not valid" in scene.on_laptop("whoami", fails=True)
+    assert "was revoked" in scene.on_laptop("whoami", fails=True)
     renter.delete(cluster["id"])
