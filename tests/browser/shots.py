@@ -53,12 +53,15 @@ async def of_the_fleet(browser: Browser, market: BusyMarket) -> None:
     """What an operator sees: the whole market, a host that works, and one that needs somebody."""
     async with signed_in(browser, market.operator) as page:
         await expect(page.get_by_test_id("uses-gpu")).to_be_visible()
+        await page.get_by_role("button", name="Hide").click()
         await keep(page, "overview", 2_000)
         await page.get_by_role("link", name="Fleet", exact=True).click()
         await page.get_by_role("columnheader", name="Use").get_by_role("button").click()
         await keep(page, "fleet", 4_000)
         await page.get_by_role("row").filter(has_text="H100").filter(has_text="Rented").first.click()
+        await expect(page.get_by_role("tab", name="Details")).to_be_visible()
         await page.get_by_role("main").get_by_role("link").first.click()
+        await expect(page.get_by_role("tab", name="Settings")).to_be_visible()
         await page.get_by_role("tab", name="Charts").click()
         await page.get_by_role("radio", name="5 min").locator("xpath=following-sibling::label").first.click()
         await keep(page, "host")
