@@ -32,7 +32,10 @@ def page() -> str:
     main.load_commands(["up"])
     root: Any = typer.main.get_command(main.app)
     verbs = [part for name, verb in root.commands.items() if not verb.hidden for part in _verb(f"windrow {name}", verb)]
-    daemons = [part for parser in _daemons() for part in _daemon(parser)]
+    daemons = [
+        *(*_daemon(master.command_line({})), *_daemon(recovery.command_line(), has_head=False)),
+        *(*_daemon(access.command_line()), *_daemon(agent.command_line())),
+    ]
     return "\n\n".join([HEAD + _filled(table()), "## windrow", _options(root), *verbs, *daemons]) + "\n"
 
 
@@ -99,13 +102,11 @@ def _filled(text: str) -> str:
     return textwrap.fill(" ".join(text.split()).replace("*", "\\*"), 120, break_on_hyphens=False)
 
 
-def _daemons() -> Iterator[argparse.ArgumentParser]:
-    yield from (master.command_line({}), recovery.command_line(), access.command_line(), agent.command_line())
-
-
-def _daemon(parser: argparse.ArgumentParser, level: int = 2) -> Iterator[str]:
-    yield f"{'#' * level} {parser.prog}"
-    if parser.description:
+def _daemon(parser: argparse.ArgumentParser, level: int = 2, has_head: bool = True) -> Iterator[str]:
+    """has_head: False for further verbs of the program before."""
+    if has_head:
+        yield f"{'#' * level} {parser.prog}"
+    if has_head and parser.description:
         yield _filled(parser.description)
     rows = [
         (list(one.option_strings), "" if one.nargs == 0 else str(one.metavar or one.dest.upper()), _help(one))

@@ -145,8 +145,9 @@ function Signed({ me }: { me: Me }) {
         <Text size="xs" className="wr-quiet" mt="auto" px={10} pb={4}>
           <a className="wr-underlined" href="/docs">
             Documentation
-          </a>{" "}
-          · Windrow {plain(me.master.version)}
+          </a>
+          <br />
+          Windrow {plain(me.master.version)}
         </Text>
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>

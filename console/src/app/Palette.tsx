@@ -1,8 +1,9 @@
 // The command palette: finds pages and things by typing, and does what the role may do.
 import { Modal, TextInput } from "@mantine/core";
 import { type KeyboardEvent, useCallback, useEffect, useId, useRef, useState } from "react";
-import type { Me } from "../api/types.ts";
+import type { Me, Role } from "../api/types.ts";
 import { SearchIcon } from "../parts/icons.tsx";
+import { meant, verbsFor } from "./acts.ts";
 import { type Choice, useChoices } from "./choices.ts";
 import type { Act } from "./PaletteAct.tsx";
 
@@ -65,7 +66,7 @@ export function Palette({ me, close, help, act }: Props) {
         aria-controls={list}
         aria-autocomplete="list"
         aria-activedescendant={choices.length ? `${list}-${here}` : undefined}
-        placeholder="Find anything, or type: drain rack7"
+        placeholder={`Find anything${example(me.roles)}`}
         leftSection={<SearchIcon />}
         size="md"
         data-autofocus
@@ -98,9 +99,20 @@ export function Palette({ me, close, help, act }: Props) {
             <kbd>↑</kbd> <kbd>↓</kbd> choose · <kbd>Enter</kbd> go · <kbd>Esc</kbd> close
           </>
         ) : (
-          "No results."
+          none(text)
         )}
       </p>
     </Modal>
   );
+}
+
+function example(roles: readonly Role[]): string {
+  const words = verbsFor(roles).map((verb) => verb.word);
+  if (words.length === 0) return "";
+  return words.includes("drain") ? ", or type: drain rack7" : ", or type: stop lab";
+}
+
+function none(text: string): string {
+  const verb = meant(text).verbs[0];
+  return verb ? `Nothing to ${verb.word}${meant(text).name && ` by that name`}.` : "No results.";
 }

@@ -42,8 +42,11 @@ class Book:
 
     @cached_property
     def _files(self) -> dict[str, str]:
-        listed = {path: f"{path}.md" for _, rows in self.menu for _, path in rows}
-        return {"": FIRST, **listed} if listed else {}
+        return {"": FIRST, **{path: f"{path}.md" for path in self._titles}} if self._titles else {}
+
+    @cached_property
+    def _titles(self) -> dict[str, str]:
+        return {path: title for _, rows in self.menu for title, path in rows}
 
     @cached_property
     def _drawn(self) -> dict[str, Page]:
@@ -55,7 +58,7 @@ class Book:
         if name is None:
             return None
         if path not in self._drawn:
-            self._drawn[path] = drawn(name, (self._folder / name).read_text(encoding="utf-8"))
+            self._drawn[path] = drawn(name, (self._folder / name).read_text(encoding="utf-8"), self._titles)
         return self._drawn[path]
 
     def file(self, path: str) -> Path | None:
@@ -65,15 +68,16 @@ class Book:
         return found if is_served and found.is_file() else None
 
     def search(self, text: str) -> list[Found]:
-        """The places that have all these words, the best first: words of titles count most, then of headings."""
+        """The places that have all these words, the best first: words of headings count most; then guides come before
+        the reference."""
         words = text.lower().split()[:WORDS_MAX]
         if not words:
             return []
         pages = [page for path in self._files if path and (page := self.page(path))]
         rated = [
             (-score, number, _found(page, section, words))
-            for page in pages
-            for number, section in enumerate(page.sections)
+            for number, page in enumerate(pages)
+            for section in page.sections
             if (score := _score(page, section, words))
         ]
         return [found for _, _, found in sorted(rated, key=lambda one: one[:2])[:FOUND_MAX]]
@@ -94,7 +98,7 @@ def _score(page: Page, section: Section, words: list[str]) -> int:
 def _found(page: Page, section: Section, words: list[str]) -> Found:
     text = " ".join(section.text.split())
     at = min((place for word in words if (place := text.lower().find(word)) >= 0), default=0)
-    begin, end = max(0, at - AROUND_CHARS), at + 2 * AROUND_CHARS
+    begin, end = text.find(" ", at - AROUND_CHARS) + 1 if at > AROUND_CHARS else 0, at + 2 * AROUND_CHARS
     around = ("… " if begin else "") + text[begin:end].strip() + (" …" if end < len(text) else "")
     address = page.address if section.level == 1 else f"{page.address}#{section.anchor}"
     return Found(page.title, section.heading, address, around)

@@ -11,7 +11,7 @@ Menu = Sequence[tuple[str, Sequence[tuple[str, str]]]]
 """Sections of (title, path of the page)."""
 HEADINGS_MIN: Final = 3
 """A page with fewer headings has no table of contents."""
-HEADINGS_MAX: Final = 60
+HEADINGS_MAX: Final = 120
 """A page with more shows those of the upper level only."""
 
 _FRAME: Final = """<!doctype html>

@@ -3,7 +3,7 @@
 import html
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -50,12 +50,13 @@ def path_of(name: str) -> str:
     return "" if name == FIRST else name.removesuffix(".md")
 
 
-def drawn(name: str, text: str) -> Page:
-    """Draws a page. name: of its file, below docs/. HTML in the text is shown as it is written."""
+def drawn(name: str, text: str, titles: Mapping[str, str]) -> Page:
+    """Draws a page. name: of its file, below docs/. titles: by path, for links that a file names. HTML in the text
+    is shown as it is written."""
     tokens = _PARSER.parse(text)
     sections = _sections(tokens)
     for token in tokens:
-        _lead(token.children or (), posixpath.dirname(name))
+        _lead(token.children or (), posixpath.dirname(name), titles)
     return Page(path_of(name), _PARSER.renderer.render(tokens, _PARSER.options, {}), sections)
 
 
@@ -102,14 +103,18 @@ def _words(token: Token) -> str:
     return "".join(one.content if one.type in plain else " " * (one.type == "softbreak") for one in token.children)
 
 
-def _lead(tokens: Sequence[Token], folder: str) -> None:
+def _lead(tokens: Sequence[Token], folder: str, titles: Mapping[str, str]) -> None:
     """Has links to files lead to their pages; those to files that are not served become plain words."""
     is_dropped = False
-    for token in tokens:
+    for index, token in enumerate(tokens):
         if token.type == "link_open":
             target = _target(str(token.attrGet("href")), folder)
             is_dropped = target is None
             token.attrs = {} if target is None else {"href": target}
+            words = tokens[index + 1]
+            if target is not None and words.content.endswith(".md"):
+                path = target.partition("#")[0].removeprefix(f"{ADDRESS}/")
+                words.content = titles.get(path, words.content)
         elif token.type == "image":
             token.attrs["src"] = _target(str(token.attrGet("src")), folder) or ""
             token.attrs["loading"] = "lazy"

@@ -56,12 +56,11 @@ def test_every_variable_of_the_master_is_among_the_settings() -> None:
 
 
 def test_what_a_page_holds_is_shown_and_not_run() -> None:
-    page = drawn(
-        "a/b.md", "# A & B\n<script>x</script> [one](c.md#d) [out](../../x.py) [js](javascript:x)\n\n## A & B\n"
-    )
+    text = "# A & B\n<script>x</script> [c.md](c.md#d) [out](../../x.py) [js](javascript:x)\n\n## A & B\n"
+    page = drawn("a/b.md", text, {"a/c": "See"})
 
     assert "<script>" not in page.html and 'href="javascript' not in page.html
-    assert '<a href="/docs/a/c#d">one</a> <span>out</span>' in page.html
+    assert '<a href="/docs/a/c#d">See</a> <span>out</span>' in page.html
     assert [one.anchor for one in page.sections] == ["a--b", "a--b-1"]
 
 
