@@ -2,9 +2,10 @@
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import FileChooser, Locator, Page, expect
 
 
 @dataclass(slots=True)
@@ -35,17 +36,21 @@ class Hand:
 
     async def fill(self, label: str, text: str, within: Locator | None = None) -> None:
         """Type into the field with this label."""
-        await self._do((within or self.page).get_by_label(label, exact=True).first.fill(text))
+        await self.fill_on((within or self.page).get_by_label(label, exact=True).first, text)
+
+    async def fill_on(self, what: Locator, text: str) -> None:
+        """Type into a field found by its label."""
+        await self._do(what.fill(text))
         self.fields += 1
 
-    async def choose(self, label: str, option: str, within: Locator | None = None) -> None:
+    async def choose(self, label: str, option: str) -> None:
         """Choose an option of the field with this label."""
-        await self._do((within or self.page).get_by_label(label, exact=True).first.select_option(option))
+        await self._do(self.page.get_by_label(label, exact=True).first.select_option(option))
         self.fields += 1
 
-    async def drop(self, what: Locator, files: Any) -> None:
-        """Drop a folder there: counted as a field."""
-        await self._do(what.set_input_files(files))
+    async def give(self, chooser: FileChooser, path: Path) -> None:
+        """Choose a file or folder in the browser's own window: counts as a field."""
+        await self._do(chooser.set_files(path))
         self.fields += 1
 
     async def sees(self, what: Locator, text: Any = None) -> None:
@@ -53,6 +58,10 @@ class Hand:
         await self._do(expect(what.first).to_be_visible())
         if text is not None:
             await self._do(expect(what.first).to_contain_text(text))
+
+    async def sees_not(self, what: Locator) -> None:
+        """Wait until it is gone."""
+        await self._do(expect(what).to_have_count(0))
 
     async def _do(self, doing: Any) -> None:
         if self._began_s is None:

@@ -2,7 +2,7 @@
 GPUs, events, and readings of GPUs. Its accounts and hosts have to be there; they become two weeks older.
 
 All of it goes through the Master's own store and repositories, so that the Master finds what it could have written.
-Receipts of the past have no signature.
+Receipts of the past have no signature, and the audit log has to be anchored anew (`windrow audit reanchor`).
 """
 
 import math
@@ -40,6 +40,7 @@ from windrow_proto.units import DAY, HOUR, MILLISECOND, MINUTE, Microcents, char
 DAYS: Final = 14
 SEED: Final = 39
 FEE_PERMILLE: Final = 50
+HANDED: Final = 6
 CREDIT: Final = Microcents(10**13)
 """For each renter at the beginning: more than two weeks cost."""
 NAMES: Final = ("train-llama", "finetune", "eval-suite", "embed-corpus", "notebook", "render", "ablation", "whisper")
@@ -69,13 +70,17 @@ class Place:
     slots: Sequence[tuple[str, str]]
 
 
-def write_two_weeks(data_dir: Path, renters: Sequence[AccountId], prices: Mapping[str, Microcents]) -> int:
-    """Write them; the market must have stopped. prices: of an hour of a GPU by tier. Returns the number of rentals."""
+def write_two_weeks(
+    data_dir: Path, renters: Sequence[AccountId], provider: AccountId, prices: Mapping[str, Microcents]
+) -> int:
+    """Write them; the market must have stopped. provider: gets HANDED of the simulated hosts. prices: of an hour of a
+    GPU by tier. Returns the number of rentals."""
     clock, dice = SystemClock(), random.Random(SEED)
     store = Store.open(data_dir, clock, SystemRng())
     try:
         now_ns = clock.wall_ns()
         store.write_now(lambda uow: _age(uow, DAYS * DAY), name="two_weeks.age")
+        store.write_now(lambda uow: _hand_over(uow, provider), name="two_weeks.owner")
         places = store.read_now(_places)
         made = store.write_now(lambda uow: _rentals(uow, places, renters, prices, now_ns, dice), name="two_weeks.rent")
         store.write_now(
@@ -97,6 +102,12 @@ def _age(uow: UnitOfWork, by_ns: int) -> None:
     for entry in entries:
         is_ours = entry.epoch == uow.epoch
         uow.audit_log.append(entry if is_ours else replace(entry, at_ns=entry.at_ns - by_ns))
+
+
+def _hand_over(uow: UnitOfWork, provider: AccountId) -> None:
+    ids = select(hosts.c.host_id).where(hosts.c.simulated).order_by(hosts.c.host_id).limit(HANDED)
+    found = list(uow.connection.scalars(ids))
+    uow.connection.execute(update(hosts).where(hosts.c.host_id.in_(found)).values(owner_account=provider))
 
 
 def _places(uow: UnitOfWork) -> list[Place]:

@@ -14,7 +14,6 @@ from windrow_proto.ids import AccountId
 from windrow_proto.units import parse_money
 
 HOSTS: Final = 50
-AGENT: Final = "windrow_agent"
 GONE_SEED: Final = 8
 TROUBLES: Final = ("faulty", "hot", "offline")
 """What needs attention once all of it has come about."""
@@ -34,19 +33,21 @@ def ux_market(folder: Path) -> Iterator[BusyMarket]:
             added(market, "otto", "operator"),
             added(market, "ada", "auditor"),
         )
-        found = BusyMarket(market, *people)
-        provider, gone = ((folder / "provider", SICK_HOSTS, AGENT, 7), (folder / "gone", 1, AGENT, GONE_SEED))
-        with own_hosts(found, *provider), own_hosts(found, *gone), market.client() as api:
-            await_hosts(market, HOSTS + SICK_HOSTS + 1)
+        await_hosts(market, HOSTS)
+        with market.client() as api:
             prices = {one["tier"]: parse_money(one["price_per_hour"]) for one in api.items("/offers")}
-        renters = [_account(found.owner), _account(found.renter)]
-    made = write_two_weeks(folder / "data", renters, prices)
+        found = BusyMarket(market, *people)
+        owner, renter, provider = (_account(one) for one in (found.owner, found.renter, found.provider))
+    made = write_two_weeks(folder / "data", (owner, renter), provider, prices)
     print(f"two weeks with {made} rentals are written", flush=True)
     with stack(*flags, folder=folder, environment=own) as market:
         Renter(market).online()
+        with market.client() as api:
+            api.request("POST", "/audit/reanchor", body={"reason": "two weeks of past were written"})
         found = BusyMarket(market, *people)
         with own_hosts(found, folder / "provider", SICK_HOSTS, "tests.support.sick_agent"):
-            await_hosts(market, HOSTS + SICK_HOSTS)
+            with own_hosts(found, folder / "gone", 1, "windrow_agent", GONE_SEED):
+                await_hosts(market, HOSTS + SICK_HOSTS + 1)
             operate(found)
             rent(found)
             wait_for(lambda: set(TROUBLES) <= _troubles(found))
