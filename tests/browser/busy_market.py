@@ -52,26 +52,29 @@ def busy_market(folder: Path, hosts: int) -> Iterator[BusyMarket]:
             added(market, "ada", "auditor"),
         )
         found = BusyMarket(market, *people)
-        with _own_hosts(found, folder / "provider"):
-            with market.client() as api:
-                wait_for(lambda: _offered(api) >= hosts + SICK_HOSTS)
-            _operate(found)
-            _rent(found)
+        with own_hosts(found, folder / "provider", SICK_HOSTS, "tests.support.sick_agent"):
+            await_hosts(market, hosts + SICK_HOSTS)
+            operate(found)
+            rent(found)
             yield found
 
 
-def _offered(api: Client) -> int:
-    return sum(1 for host in api.items("/hosts") if host["tier"] and host["link_state"] == "online")
+def await_hosts(market: Stack, count: int) -> None:
+    """Wait until so many can be rented."""
+    with market.client() as api:
+        wait_for(lambda: sum(1 for h in api.items("/hosts") if h["tier"] and h["link_state"] == "online") >= count)
 
 
 @contextmanager
-def _own_hosts(market: BusyMarket, folder: Path) -> Iterator[None]:
-    """Simulated hosts of the provider, some of whose cards break after a while."""
-    folder.mkdir()
-    with market.provider.client() as api:
-        tokens = [api.request("POST", "/join-tokens", body={"role": "host"})["join_token"] for _ in range(SICK_HOSTS)]
-    (folder / "tokens").write_text("\n".join(tokens))
-    words = [sys.executable, "-m", "tests.support.sick_agent", "simulate", "--count", str(SICK_HOSTS), "--seed", "7"]
+def own_hosts(market: BusyMarket, folder: Path, count: int, agent: str, seed: int = 7) -> Iterator[None]:
+    """Simulated hosts of the provider. folder: of those of before, or not there yet. agent: the module that runs them:
+    the agent itself, or the one some of whose cards break after a while."""
+    if not folder.exists():
+        folder.mkdir()
+        with market.provider.client() as api:
+            tokens = [api.request("POST", "/join-tokens", body={"role": "host"})["join_token"] for _ in range(count)]
+        (folder / "tokens").write_text("\n".join(tokens))
+    words = [sys.executable, "-m", agent, "simulate", "--count", str(count), "--seed", str(seed)]
     words += ["--data-dir", str(folder), "--master", market.stack.cli["local_url"]]
     words += ["--token-file", str(folder / "tokens")]
     with (folder / "log").open("ab") as log, subprocess.Popen(words, stdout=log, stderr=log, env=os.environ) as process:
@@ -81,7 +84,7 @@ def _own_hosts(market: BusyMarket, folder: Path) -> Iterator[None]:
             process.terminate()
 
 
-def _rent(market: BusyMarket) -> None:
+def rent(market: BusyMarket) -> None:
     """What the renter has: work that runs, waits, has ended well and badly, a volume, a template."""
     with market.renter.client() as api:
         api.create_volume("datasets")
@@ -118,7 +121,7 @@ def _job(api: Client, name: str, argv: list[str], **more: Any) -> str:
     return str(made["jobs"][0]["id"])
 
 
-def _operate(market: BusyMarket) -> None:
+def operate(market: BusyMarket) -> None:
     """What the operator does while nothing is rented: one host each drained, in maintenance and quarantined."""
     with market.operator.client() as api:
         hosts = sorted(api.items("/hosts", simulated="true"), key=lambda host: str(host["name"]))

@@ -142,8 +142,8 @@ _NOBODY: Final = _Words(
 _STILL: Final = _Words(
     "503 Service Unavailable",
     "This service is not running.",
-    "It may be starting, or nothing listens on its port yet. Try again in a moment.",
-    5,
+    "It may be starting, or nothing listens on its port yet. A browser tries again by itself.",
+    2,
 )
 _AWAY: Final = _Words(
     "503 Service Unavailable",
@@ -177,6 +177,8 @@ def page(code: str, head: bytes, retry_after_ns: int = 0) -> bytes:
         "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'",
         "X-Content-Type-Options: nosniff",
         *([f"Retry-After: {retry_s}"] if retry_s else []),
+        # A browser that is shown a page does not look at Retry-After.
+        *([f"Refresh: {retry_s}"] if retry_s and is_html and lines[0].startswith(b"GET ") else []),
         "Connection: close",
     ]
     is_head = lines[0].startswith(b"HEAD ")
