@@ -39,6 +39,7 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await expect(page.get_by_test_id("log")).to_contain_text("the answer is 42")
 
+    await page.get_by_role("tab", name="Run a command inside").click()
     await page.get_by_placeholder("ls -la").fill("sh -c 'echo inside; exit 3'")
     await page.get_by_role("button", name="Run", exact=True).click()
     await expect(page.get_by_test_id("exec")).to_contain_text("inside")
