@@ -1703,6 +1703,54 @@ export interface LostOut {
   offline: string;
 }
 
+/** What hosts that are alike offer: of one tier, so many GPUs on each, in one region. Only what fits the request is counted. */
+export interface MachineClassOut {
+  tier: string;
+  /** Of the price: gpu or processor */
+  unit: string;
+  simulated: boolean;
+  /** Of the GPU, as its driver says it */
+  name: string | null;
+  region: string | null;
+  /** GPUs, or processors, of each host */
+  on_one_host: number;
+  /** The most of them that one host has free */
+  free_on_one_host: number;
+  /** GPUs or slices; of processors hosts that have some free */
+  free: number;
+  /** The same, free or not */
+  total: number;
+  hosts: number;
+  /** Hosts whose hardware was checked by the Master */
+  verified_hosts: number;
+  /** The lowest of what is free, or of all where nothing is */
+  price_per_hour: string;
+  /** The lowest first */
+  prices: PriceLevelOut[];
+  currency: string;
+  /** Of one GPU, or of a host; the least */
+  memory_bytes: number | null;
+  /** What keeps it apart from its neighbours: whole, mig, mps or shared */
+  isolation: string | null;
+  runtimes: string[];
+  container_users: "own" | "host" | null;
+  /** Versions of the driver, the oldest first */
+  drivers: string[];
+  /** The least of its hosts, 0 to 1; null: too little was seen */
+  reliability: number | null;
+  /** Bits a second that each host was measured to send, the least */
+  up_bps: number | null;
+  down_bps: number | null;
+  /** Measured by test rentals: the median GPU */
+  memory_bytes_per_s: number | null;
+  /** Of 32-bit integers; measured likewise */
+  matrix_operations_per_s: number | null;
+  /** The cheapest host that has enough free now; null: none has */
+  host_id: string | null;
+  /** Where nothing is free: when the first lease with a set end ends; its renter can move it */
+  ends_at: string | null;
+}
+
 /** An organisation of a user. */
 export interface MarketUserOrganisationOut {
   id: string;
@@ -1939,6 +1987,8 @@ export interface OfferOut {
   hosts: number;
   /** A decimal amount of money */
   price_per_hour: string;
+  /** What the caller has set: a provider for the own hosts, else an operator for all; else null */
+  asked: string | null;
   /** A decimal amount of money */
   suggestion: string;
   suggestion_reason: string;
@@ -2136,6 +2186,12 @@ export interface PageLimitOut {
   next_cursor: string | null;
 }
 
+export interface PageMachineClassOut {
+  items: MachineClassOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageMarketUserOut {
   items: MarketUserOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2168,6 +2224,12 @@ export interface PageOfferOut {
 
 export interface PageOperationOut {
   items: OperationOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PagePaidDayOut {
+  items: PaidDayOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2254,6 +2316,18 @@ export interface PageVolumeOut {
   items: VolumeOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
+}
+
+/** The prices at which rentals of a tier began on one UTC day, of one GPU per hour. */
+export interface PaidDayOut {
+  day: string;
+  /** A decimal amount of money */
+  lowest: string;
+  /** The lower one */
+  median: string;
+  /** A decimal amount of money */
+  highest: string;
+  rentals: number;
 }
 
 /** Into what to cut a GPU: the layout that its owner allows, or whole again. */
@@ -2389,6 +2463,14 @@ export interface PriceBody {
   scope?: "own" | "all" | null;
 }
 
+/** How many GPUs of a machine class have one price. */
+export interface PriceLevelOut {
+  /** A decimal amount of money */
+  price_per_hour: string;
+  free: number;
+  total: number;
+}
+
 /** A machine at another provider: its price in US dollars, and whether that is still believed. */
 export interface PriceOut {
   id: string;
@@ -2435,6 +2517,9 @@ export interface PriceOut {
   /** Why it is not current */
   reason: string | null;
 }
+
+/** The unit of a price per hour. */
+export type PriceUnit = "gpu" | "processor";
 
 /** A refusal or a failure (RFC 9457); some kinds have more fields. */
 export interface Problem {
