@@ -264,6 +264,10 @@ def test_rentals_lines_and_asks(store: Store) -> None:
         assert uow[RentalRepository].live_clusters() == [rental().cluster_id]
         assert uow[RentalRepository].lines([rental().rental_id]) == [line()]
         assert uow[AskRepository].list_all() == [Ask(None, "tier", Microcents(2), 2, TEXT)]
+        of_slot = [(rental().opened_at_ns, line().price_per_hour // len(line().slots))]
+        asked = rental().tier, rental().simulated
+        assert uow[RentalRepository].prices_since(*asked, 0, AccountId("another"), 9) == of_slot
+        assert uow[RentalRepository].prices_since(*asked, 0, rental().renter, 9) == []
         assert uow[AskRepository].of(None) == {"tier": 2}
         uow[AskRepository].remove(None, "tier")
         assert uow[AskRepository].of(None) == {}
@@ -364,6 +368,7 @@ def test_benchmarks_of_cards_come_back_and_the_oldest_of_a_figure_go(store: Stor
     with unit(store) as uow:
         assert uow[BenchmarkRepository].newest(HOST.host_id, 3) == [*runs[:-4:-1], beside, matrix]
         assert uow[BenchmarkRepository].newest(elsewhere, 3) == [first]
+        assert uow[BenchmarkRepository].newest_of_all(3) == [*runs[:-4:-1], beside, matrix, first]
         kept = uow[BenchmarkRepository].of_card(HOST.host_id, "GPU-1", 1_000)
         assert kept == [CardBenchmark(figure, "proof_1") for figure in (*runs[:0:-1], matrix)]
         assert len(uow[BenchmarkRepository].of_card(HOST.host_id, "GPU-1")) == 20

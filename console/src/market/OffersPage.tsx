@@ -186,7 +186,7 @@ function Price({ offer }: { offer: Offer }) {
 
 function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
   const client = useQueryClient();
-  const before = offer.asked ?? offer.suggestion;
+  const before = offer.asked ?? offer.price_per_hour;
   const [text, setText] = useState(amount(before, 2, 8).replace(/,/g, ""));
   const [isAsked, setAsked] = useState(false);
   const reread = () => {
@@ -205,6 +205,7 @@ function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
       notifications.show({
         message: <Undone said={`The price of ${plain(offer.tier)} is set`} undo={undo} />,
         autoClose: UNDO_MS,
+        closeButtonProps: { "aria-label": "Close" },
       });
     },
   });
@@ -280,11 +281,10 @@ function Changes({ offer, before, after }: { offer: Offer; before: string; after
       rows={[
         [
           "Now",
-          offer.asked === null ? `${perHour(offer.suggestion)}, as suggested` : `${perHour(offer.asked)}, set before`,
+          offer.asked === null ? `${perHour(before)}, the lowest offered` : `${perHour(offer.asked)}, set before`,
         ],
         ["Change", changeText(before, after)],
         ["Suggestion", perHour(offer.suggestion)],
-        ["Lowest price offered", perHour(offer.price_per_hour)],
         [
           "For",
           roles.includes("provider")

@@ -50,6 +50,13 @@ export function PaidPrices({ rows }: { rows: readonly MachineType[] }) {
 }
 
 const DAY_MS = 86_400_000;
+/** Of the labels below, by place: the first and the last stay inside. */
+const ANCHORS: Readonly<Record<number, "start" | "middle" | "end">> = {
+  0: "start",
+  10: "middle",
+  20: "middle",
+  29: "end",
+};
 
 function Days({ days, label }: { days: readonly PaidDay[]; label: string }) {
   const today = Math.floor(Date.now() / DAY_MS);
@@ -81,7 +88,13 @@ function Days({ days, label }: { days: readonly PaidDay[]; label: string }) {
           </g>
         ))}
         {[0, 10, 20, 29].map((at) => (
-          <text key={at} x={`${((at + 0.5) / 30) * 100}%`} y={HIGH + 14} className="wr-bar-text" textAnchor="middle">
+          <text
+            key={at}
+            x={`${at === 0 ? 0 : at === 29 ? 100 : ((at + 0.5) / 30) * 100}%`}
+            y={HIGH + 14}
+            className="wr-bar-text"
+            textAnchor={ANCHORS[at]}
+          >
             {at === 29 ? "today" : new Date((today - 29 + at) * DAY_MS).toISOString().slice(5, 10)}
           </text>
         ))}

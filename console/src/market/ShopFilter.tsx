@@ -242,7 +242,7 @@ function Prices({ bins, filter, change }: { bins: readonly Bin[]; filter: Filter
         thumbToLabel="Highest price"
       />
       <Text size="xs" className="wr-quiet">
-        Dark: free now. Light: rented.
+        Strong colour: free now. Pale: rented.
       </Text>
     </div>
   );

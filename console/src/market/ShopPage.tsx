@@ -89,7 +89,7 @@ export function ShopPage() {
         <Text size="sm" className="wr-quiet">
           Price per GPU and hour, of processors per processor; you pay by the second, and a rental keeps the price it
           began with. A row counts hosts with as many GPUs of one kind in one region, and shows the least that is known
-          of them.
+          of them. Speed: what 1.00 an hour buys of the GPU memory bandwidth that was measured.
         </Text>
         <Same
           method="GET"
@@ -199,9 +199,7 @@ const ABOUT: Columns = [
 const REGION: Column<MachineType> = { id: "place", name: "Region", value: (row) => row.region };
 
 const OF_HOSTS: Columns = [
-  figure("value", "Memory speed for the money", speedForMoney, (value) =>
-    value === null ? "not measured" : `${rate(value, "B/s")} per 1.00/h`,
-  ),
+  figure("value", "Speed for 1.00/h", speedForMoney, (value) => (value === null ? "not measured" : rate(value, "B/s"))),
   figure(
     "compute",
     "Matrix speed",
@@ -284,8 +282,10 @@ function Total({ row, gpus, hours }: { row: MachineType; gpus: number; hours: nu
   const total = totalOf(row, gpus, hours);
   return (
     <>
-      {amount(total.toFixed(total < 1 ? 4 : 2), 2, 4)} {plain(row.currency)}
-      <div className="wr-quiet">
+      <span className="wr-nowrap">
+        {amount(total.toFixed(total < 1 ? 4 : 2), 2, 4)} {plain(row.currency)}
+      </span>
+      <div className="wr-quiet wr-nowrap">
         {count(gpus)} {gpus === 1 ? unit : `${unit}s`}
       </div>
     </>

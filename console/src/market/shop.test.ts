@@ -106,5 +106,5 @@ test("a change of a price is said in words, and a slip of the point is seen", ()
   expect(timesText("2.5", "250")).toBe("This is 100 times the price now");
   expect(timesText("2.5", "0.25")).toBe("The price now is 10 times this");
   expect(timesText("2.5", "0")).toBe("This gives it away for nothing");
-  expect([changeText("2", "2.2"), changeText("2", "1"), changeText("2", "2.0")]).toEqual(["+10%", "−50%", "none"]);
+  expect(["2.2", "1", "2.0", "200"].map((price) => changeText("2", price))).toEqual(["+10%", "−50%", "none", "× 100"]);
 });

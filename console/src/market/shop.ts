@@ -196,11 +196,12 @@ export function timesText(before: string, after: string): string {
   return Number(after) > Number(before) ? `This is ${much} times the price now` : `The price now is ${much} times this`;
 }
 
-/** "+10%", "−50%", "none". */
+/** "+10%", "−50%", "× 100", "none". */
 export function changeText(before: string, after: string): string {
   const [one, other] = [Number(before), Number(after)];
   if (one === other) return "none";
   if (one <= 0) return `from nothing to ${after}`;
+  if (other / one >= 10) return `× ${Number((other / one).toPrecision(3))}`;
   const share = Math.round((other / one - 1) * 1000) / 10;
   return `${share > 0 ? "+" : "−"}${Math.abs(share)}%`;
 }
