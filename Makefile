@@ -25,7 +25,7 @@ export FUZZ SEED BENCH_SCALE PROVISION REQUIRE_SERVICES
 # Daemons start from bytecode, whatever the caller's shell says of it: each start would compile all of it again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help up test long check types rules collected provided bench sim chaos torture hostile cases walk shots architecture mission packages proto openapi conditions setup lock clean
+.PHONY: help up test long check types rules collected provided bench sim chaos torture hostile cases walk ux shots architecture mission packages proto openapi conditions setup lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +88,9 @@ cases: $(VENV)/tested ## what strangers reported and met, one test per row of te
 
 walk: $(VENV)/tested ## every link of every page of the console in four roles, on a busy market; WALK=n addresses of each shape
 	@WALK=$(or $(WALK),4) $(PY) -m pytest -q -s tests/browser/test_walk.py
+
+ux: $(VENV)/tested ## do every job of a first-time user in a real browser, on a market with faults and two weeks of past; clicks, seconds
+	@UX=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -s tests/browser/test_ux.py
 
 shots: $(VENV)/tested ## take the pictures of the docs again, on a busy market
 	@$(PY) -m tests.browser.shots

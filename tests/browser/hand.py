@@ -28,6 +28,11 @@ class Hand:
         """Click on what has this role and name; the first in sight where several have."""
         await self.click_on((within or self.page).get_by_role(role, name=name, exact=isinstance(name, str)).first)
 
+    async def go(self, name: str) -> None:
+        """Go to a page of the menu, and wait until it is there."""
+        await self.click(name, "link", within=self.page.get_by_role("navigation", name="Screens"))
+        await self.sees(self.page.get_by_role("heading", name=name, level=1, exact=True))
+
     async def click_on(self, what: Locator) -> None:
         """Click on something found by what is seen of it."""
         await expect(what).to_be_visible()

@@ -143,7 +143,7 @@ _STILL: Final = _Words(
     "503 Service Unavailable",
     "This service is not running.",
     "It may be starting, or nothing listens on its port yet. A browser tries again by itself.",
-    2,
+    1,
 )
 _AWAY: Final = _Words(
     "503 Service Unavailable",
