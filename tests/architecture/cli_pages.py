@@ -31,7 +31,12 @@ def page() -> str:
     """The page: `windrow` verb by verb, then the programs of hosts, relays and the market."""
     main.load_commands(["up"])
     root: Any = typer.main.get_command(main.app)
-    verbs = [part for name, verb in root.commands.items() if not verb.hidden for part in _verb(f"windrow {name}", verb)]
+    verbs = [
+        part
+        for name, verb in sorted(root.commands.items())
+        if not verb.hidden
+        for part in _verb(f"windrow {name}", verb)
+    ]
     daemons = [
         *(*_daemon(master.command_line({})), *_daemon(recovery.command_line(), has_head=False)),
         *(*_daemon(access.command_line()), *_daemon(agent.command_line())),
@@ -47,7 +52,7 @@ def _verb(name: str, verb: Any) -> Iterator[str]:
     if alias:
         yield f"Its verbs are those of [windrow {alias}](#windrow-{alias})."
     elif inner:
-        for word, each in inner.items():
+        for word, each in sorted(inner.items()):
             if not each.hidden:
                 yield from _verb(f"{name} {word}", each)
     else:

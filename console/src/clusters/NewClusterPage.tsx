@@ -66,6 +66,10 @@ export function NewClusterPage() {
     tier: search.tier ?? "",
     hardware: search.hardware === "gpu" ? "gpu" : "cpu",
     simulated: search.simulated === "true",
+    gpus: Number(search.gpus) || BLANK.gpus,
+    cpus: Number(search.cpus) || BLANK.cpus,
+    hours: search.hours ?? "",
+    maxPrice: search.max_price ?? "",
     ...handed(number).machine,
   }));
   const [tried, setTried] = useState(false);
