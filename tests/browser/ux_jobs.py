@@ -164,6 +164,7 @@ async def read_a_log(hand: Hand, scene: Scene) -> None:
 
 
 async def see_charts(hand: Hand, scene: Scene) -> None:
+    await hand.go("Machines")
     await hand.click("train-llama", "link")
     await hand.click("Charts", "tab")
     await hand.sees(hand.page.get_by_role("img", name=re.compile("^GPU")))

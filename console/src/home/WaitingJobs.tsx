@@ -16,7 +16,7 @@ interface WaitingJobsProps {
 
 export function WaitingJobs({ query: options, title, empty }: WaitingJobsProps) {
   const query = useQuery(options);
-  const waiting = (query.data?.items ?? []).filter((job) => job.state === "queued");
+  const waiting = (query.data?.items ?? []).filter((job) => job.state === "Queued");
   return (
     <Panel
       title={waiting.length ? `${title} (${count(waiting.length)})` : title}

@@ -145,6 +145,10 @@ export function DayBars({
           const high = top > 0 ? Math.max((heights[index]! / top) * (CHART_PX - 16), heights[index]! > 0 ? 2 : 0) : 0;
           const x = index * step + (step * (1 - BAR_SHARE)) / 2;
           const last = index === days.length - 1;
+          const under =
+            last && days.length > WEEKDAYS_MOST // a narrow column: its text would stand out at the right
+              ? ({ x: "100%", textAnchor: "end" } as const)
+              : ({ x: `${index * step + step / 2}%`, textAnchor: "middle" } as const);
           return (
             <g key={day.day}>
               <rect
@@ -158,16 +162,11 @@ export function DayBars({
                 <title>{`${day.day}: ${amount(day.amount, 2, 6)} ${unit}`}</title>
               </rect>
               {heights[index]! > 0 && (last || heights[index] === top) && (
-                <text
-                  x={`${index * step + step / 2}%`}
-                  y={CHART_PX - high - 4}
-                  className="wr-bar-text"
-                  textAnchor="middle"
-                >
+                <text {...under} y={CHART_PX - high - 4} className="wr-bar-text">
                   {amount(day.amount, 2, 2)}
                 </text>
               )}
-              <text x={`${index * step + step / 2}%`} y={CHART_PX + 14} className="wr-bar-text" textAnchor="middle">
+              <text {...under} y={CHART_PX + 14} className="wr-bar-text">
                 {dayLabel(day.day, index, days.length)}
               </text>
             </g>
