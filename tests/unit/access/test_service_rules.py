@@ -70,7 +70,7 @@ def test_what_was_refused_is_remembered_for_a_while_and_so_many_only() -> None:
     ("code", "status", "retry"),
     [
         ("not_found", b"404 Not Found", None),
-        ("conflict", b"503 Service Unavailable", b"5"),
+        ("conflict", b"503 Service Unavailable", b"1"),
         ("host_unreachable", b"503 Service Unavailable", b"10"),
         ("deadline_exceeded", b"503 Service Unavailable", b"10"),
         ("too_many", b"429 Too Many Requests", b"5"),
@@ -89,6 +89,8 @@ def test_a_page_says_what_is_in_the_way_and_when_to_come_back(code: str, status:
 def test_a_page_is_html_for_who_takes_it_and_has_no_body_for_head() -> None:
     html = page("not_found", b"GET / HTTP/1.1\r\nAccept: text/html,application/xhtml+xml")
     assert b"text/html" in html and b"<h1>There is no service at this address.</h1>" in html
+    waiting = page("conflict", b"GET / HTTP/1.1\r\nAccept: text/html")
+    assert b"\r\nRefresh: 1\r\n" in waiting and b"Refresh" not in html + page("conflict", b"POST / HTTP/1.1")
     assert page("not_found", b"HEAD / HTTP/1.1").endswith(b"\r\n\r\n")
     assert b"retry-after: 30" in page("too_many", b"", 29 * SECOND + 1).lower()
 
