@@ -5,6 +5,7 @@ alone and for looking at its pages (`python -m tests.browser.pretend_master --ne
 import argparse
 import asyncio
 import json
+import mimetypes
 import os
 import re
 import socket
@@ -15,7 +16,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import Body, FastAPI, Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import JSONResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -255,7 +256,8 @@ def _page_routes(app: FastAPI) -> None:
         inside = path and asset.is_file() and asset.is_relative_to(dist)
         kept = {"Cache-Control": FOR_EVER} if path.startswith("assets/") else {}
         if inside:
-            return FileResponse(asset, headers=kept)
+            # Whole: a stream that its reader breaks off can leave the file open.
+            return Response(asset.read_bytes(), headers=kept, media_type=mimetypes.guess_type(asset.name)[0])
         return console_page((dist / "index.html").read_text(), os.urandom(16).hex())
 
 

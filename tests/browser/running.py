@@ -20,6 +20,8 @@ DROPPED: Final = ("net::ERR_NETWORK_CHANGED", 'interrupted by another navigation
 """The error, and the page that tells of it, which can come after the next try has begun."""
 ITSELF: Final = re.compile(r'Navigation to "(.*)" is interrupted by another navigation to "\1"')
 """Chromium loads a page that was dropped again by itself, beside the next try."""
+DROPPED_MODULE: Final = "Failed to fetch dynamically imported module"
+"""What a script throws for the same reason; the console loads such a part again."""
 TRIES: Final = 5
 
 
