@@ -4,6 +4,7 @@ Chromium drops what is under way when a network address of its machine changes, 
 it loads such a page again (`--enable-auto-reload`); a test that asked for the page meets the error, and asks again.
 """
 
+import asyncio
 import os
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -23,17 +24,19 @@ ITSELF: Final = re.compile(r'Navigation to "(.*)" is interrupted by another navi
 DROPPED_MODULE: Final = "Failed to fetch dynamically imported module"
 """What a script throws for the same reason; the console loads such a part again."""
 TRIES: Final = 5
+PAUSE_S: Final = 1.0
 
 
 def _again(navigate: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
     @wraps(navigate)
     async def patient(*given: Any, **named: Any) -> Any:
-        for _ in range(TRIES - 1):
+        for number in range(TRIES - 1):
             try:
                 return await navigate(*given, **named)
             except Error as error:
                 if not (any(words in error.message for words in DROPPED) or ITSELF.search(error.message)):
                     raise
+                await asyncio.sleep(PAUSE_S * number)  # tries that follow at once interrupt each other
         return await navigate(*given, **named)
 
     return patient
