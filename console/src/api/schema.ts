@@ -763,7 +763,7 @@ export interface EventOut {
   severity: EventSeverity;
   /** The ids of what it is about */
   subjects: string[];
-  /** Of its subjects and its actor, by id: those that have a name which the caller may see */
+  /** Names by id, for the subjects and the actor; only names that the caller may see */
   names: Record<string, string>;
   text: string;
   actor: string | null;
@@ -1721,7 +1721,7 @@ export interface MachineClassOut {
   region: string | null;
   /** GPUs, or processors, of each host */
   on_one_host: number;
-  /** The most of them that one host has free */
+  /** The most that a single host has free */
   free_on_one_host: number;
   /** GPUs or slices; of processors hosts that have some free */
   free: number;

@@ -1,4 +1,4 @@
-// A cluster's files: all, or those that changed since it started, as an archive or as a tree of single files.
+// The files of a cluster. They are shown as a tree, and all or only changed files are downloaded as an archive.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo } from "react";

@@ -105,7 +105,7 @@ function StepButton({ host, step, title }: { host: Host; step: Step; title: stri
   );
 }
 
-/** The rentals that have it now, and those that were hit when it broke. */
+/** The rentals that use the GPU now, and the rentals that ran when it broke. */
 function Hit({ host, trouble: { gpu, since } }: { host: Host; trouble: Trouble }) {
   const from = since === null ? undefined : new Date(Date.parse(since) - BEFORE_MS).toISOString();
   const wanted = { subject: gpu?.uuid ?? host.id, severity: "info" as const, since: from };

@@ -19,7 +19,7 @@ interface Asked {
   done?: () => void;
 }
 
-/** sent: bytes of those that go; null: none do now. */
+/** sent: bytes uploaded so far; null: nothing is being uploaded. */
 export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
   const navigate = useNavigate();
   const client = useQueryClient();

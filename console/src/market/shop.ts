@@ -143,7 +143,7 @@ export function binsOf(rows: readonly MachineType[], most = 24): Bin[] {
   return bins;
 }
 
-/** The sizes of memory worth asking for, in GiB: those that some have. */
+/** The memory sizes in the filter, in GiB: each size that some GPU has. */
 export function memoriesOf(rows: readonly MachineType[]): number[] {
   const sizes = rows.flatMap((row) => (isProcessors(row) || row.memory_bytes === null ? [] : [row.memory_bytes / GIB]));
   const top = Math.max(0, ...sizes);

@@ -1,4 +1,4 @@
-// New, in three steps on one page: what runs, where, until when. All are filled in, so that one may start at once.
+// The page New. Its three steps are what runs, where it runs and its limits; all have defaults.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";

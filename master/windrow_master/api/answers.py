@@ -133,7 +133,7 @@ class EventOut(Out):
     subjects: Annotated[list[str], Field(description="The ids of what it is about")]
     names: Annotated[
         dict[str, str],
-        Field(description="Of its subjects and its actor, by id: those that have a name which the caller may see"),
+        Field(description="Names by id, for the subjects and the actor; only names that the caller may see"),
         Read(lambda row: {}),
     ]
     text: str

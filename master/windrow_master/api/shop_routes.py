@@ -42,7 +42,7 @@ class MachineClassOut(Out):
     name: Annotated[str | None, Field(description="Of the GPU, as its driver says it")]
     region: str | None
     on_one_host: Annotated[int, Field(description="GPUs, or processors, of each host")]
-    free_on_one_host: Annotated[int, Field(description="The most of them that one host has free")]
+    free_on_one_host: Annotated[int, Field(description="The most that a single host has free")]
     free: Annotated[int, Field(description="GPUs or slices; of processors hosts that have some free")]
     total: Annotated[int, Field(description="The same, free or not")]
     hosts: int
