@@ -23,6 +23,8 @@ HEIGHT = 900
 CLICK_MS = 2_000
 """For a link in sight; one that is covered or gone by then is opened by its address."""
 ID = re.compile(r"[0-9a-f]{6,}[0-9a-f-]{6,}")
+FILE = re.compile(r"\.(json|png)$")
+"""An address of no page."""
 LINKS = "all => all.map(one => one.getAttribute('href')).filter(href => href.startsWith('/'))"
 RESTS = """() => {
   const main = document.querySelector("main");
@@ -67,6 +69,9 @@ class Walk:
             address = todo.popleft()
             if self.opened[shape_of(address)] >= self.most:
                 continue
+            if FILE.search(address):
+                await self._fetch(address)
+                continue
             await self._open_page(address)
             await self._look(address)
             todo += await self._links()
@@ -93,6 +98,12 @@ class Walk:
         self.page.on("requestfailed", lambda request: self._open.discard(request))
         self.page.on("response", answered)
         self.page.on("pageerror", lambda error: self._note(f"the page threw: {error}"))
+
+    async def _fetch(self, address: str) -> None:
+        self.opened[shape_of(address)] += 1
+        answer = await self.page.request.get(self.person.url + address)
+        if not answer.ok:
+            self._note(f"{answer.status} to its link {address}")
 
     async def _links(self) -> list[str]:
         """The addresses of links that were not met before."""

@@ -24,8 +24,8 @@ const COLUMNS: readonly Column<LinkedIdentity>[] = [
 
 /** Not shown while there is no provider. */
 export function Identities() {
-  const query = useQuery(identitiesQuery);
   const known = useQuery(signInProviders).data ?? [];
+  const query = useQuery({ ...identitiesQuery, enabled: known.length > 0 });
   const [asked, ask] = useState(false);
   const free = known.map(({ name }) => name).filter((name) => !query.data?.some((one) => one.provider === name));
   if (known.length === 0) return null;

@@ -13,7 +13,7 @@ from windrow_master.identity import membership, providers
 from windrow_master.identity.model import Principal, Role, Session
 from windrow_master.identity.oidc import Asked, Metadata, OpenIdClient, check_issuer, sign_in_url
 from windrow_master.identity.people import Projects, User, UserId
-from windrow_master.identity.people_lookup import Project, named, whole_user_of
+from windrow_master.identity.people_lookup import Project, named, own_user_of, whole_user_of
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.provider_repository import ProviderRepository
 from windrow_master.identity.providers import NOTHING, Claims, Grants, Identity, Provider
@@ -247,7 +247,7 @@ class ProviderService:
     async def identities(self, principal: Principal) -> Sequence[Identity]:
         """Those of the caller's user."""
         return await self._store.read(
-            lambda uow: uow[ProviderRepository].identities_of(whole_user_of(uow, principal).id)
+            lambda uow: uow[ProviderRepository].identities_of(own_user_of(uow, principal).id)
         )
 
     async def start_link(self, principal: Principal, name: str, password: str | None, base: str, place: str) -> Started:
