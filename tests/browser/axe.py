@@ -22,6 +22,9 @@ STILL = """() => {
 }"""
 """An animation of what is drawn no more never finishes: it is waited for five seconds."""
 
+NOT_OURS = "html:not([data-mantine-color-scheme])"
+"""A page that is none of the console's, such as one of the documentation: it follows the browser's own scheme."""
+
 
 def axe_source() -> str:
     """The checker's own script, fetched by npm like the browser; raises NoBrowser where that is not possible."""
@@ -42,7 +45,7 @@ async def violations(page: Page, source: str, dark: bool | None = None) -> list[
     is_dark = not is_short() if dark is None else dark
     for scheme in ("dark", "light") if is_dark else ("light",):
         await page.emulate_media(color_scheme=scheme)
-        await page.wait_for_selector(f"html[data-mantine-color-scheme={scheme}]")
+        await page.wait_for_selector(f"html[data-mantine-color-scheme={scheme}], {NOT_OURS}")
         await page.evaluate(STILL)
         told: list[Any] = await page.evaluate(RUN, scheme == "dark")
         found += [f"{scheme}: {rule}: {html}\n    {summary}" for rule, html, summary in told]
