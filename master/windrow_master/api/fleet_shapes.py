@@ -51,6 +51,7 @@ class ConditionOut(Out):
     """One thing that is not as it should be on a host or in the market itself."""
 
     code: Annotated[str, Field(description="Stable; with `:` and the id of a GPU where it is about one")]
+    title: Annotated[str, Field(description="What is wrong, in a few words")]
     about: Annotated[str | None, Field(description="The GPU that it is about, by its number on the host: `GPU 5`")]
     detail: str
     severity: Annotated[Severity, Field(description="`page`: look at once; `ticket`: within days; `info`: never")]

@@ -276,6 +276,18 @@ def _remedies(troubles: Sequence[Trouble]) -> str:
     return " ".join(dict.fromkeys(one.remedy for one in troubles if one.remedy))
 
 
+def part_name(host: Host, one: str) -> str | None:
+    """The name of a part of a host by the id of its GPU, slice or slot: `GPU 3`, `GPU 3 part 1g.10gb`, `CPU share 2`;
+    None: it has no such part."""
+    if one.startswith(f"{host.host_id}/cpu/"):
+        return f"CPU share {one.rpartition('/')[2]}"
+    gpu = _cards(host).get(one)
+    if gpu is None:
+        return None
+    profile = next((part.profile for part in gpu.slices if part.uuid == one), None)
+    return f"GPU {gpu.index}" if profile is None else f"GPU {gpu.index} part {profile}"
+
+
 def about(host: Host, code: str) -> str | None:
     """The GPU that a condition of a host is about, by its number; None: the whole host, or a GPU that is gone."""
     gpu = _cards(host).get(split(code)[1])

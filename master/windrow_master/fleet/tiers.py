@@ -281,6 +281,13 @@ def _internet(bandwidth: Bandwidth | None, was: Grade | None) -> _Finding:
     return _Finding(grade, f"bandwidth: {bandwidth.up_bps / 1e6:.0f} Mbit/s up, {bandwidth.down_bps / 1e6:.0f} down")
 
 
+def tier_words(tier: str) -> str:
+    """A tier for people: `h100:1g.10gb/C` is `H100:1g.10gb · grade C`."""
+    name, _, grade = tier.partition("/")
+    model, mark, profile = name.partition(":")
+    return f"{model.upper()}{mark}{profile} · grade {grade}" if grade else tier
+
+
 def worst_tier(tiers: Sequence[Tier]) -> Tier | None:
     """The tier a host shows for all its GPUs: the one with the lowest grade, the first of these."""
     return max(tiers, key=lambda tier: tier.grade, default=None)
