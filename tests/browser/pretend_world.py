@@ -21,7 +21,7 @@ MODELS = (
 )
 REGIONS = ("north", "south")
 GIB = 1024**3
-PROOF_WORDS = "SSH reached in 1.9 s, 941 Mbit/s up and 938 Mbit/s down measured by the relay access_north, tier cpu/A"
+PROOF_WORDS = "SSH reached in 1.9 s, 941 Mbit/s up and 938 Mbit/s down measured by one relay, CPU · grade A"
 
 
 def at(seconds_ago: float = 0.0) -> str:
