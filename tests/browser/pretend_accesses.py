@@ -13,6 +13,7 @@ def attached(world: World) -> list[Json]:
     return [
         {
             "access_id": f"access_{region}",
+            "name": f"relay {region}",
             "region": region,
             "address": "127.0.0.1:7443",
             "version": "0.1.0",
@@ -29,7 +30,7 @@ def attached(world: World) -> list[Json]:
 
 def _row(world: World, access: Json) -> Json:
     drain = world.drains.get(access["access_id"])
-    shared = {key: access[key] for key in ("region", "address", "version", "workers", "agents", "load_permille")}
+    shared = {key: access[key] for key in ("name", "region", "address", "version", "workers", "agents", "load_permille")}
     return shared | {
         "id": access["access_id"],
         "state": "serving" if drain is None else "draining",
@@ -83,7 +84,7 @@ def access_routes(app: FastAPI, world: World) -> None:
         gone |= {"region": None, "state": "departed", "workers": 0, "agents": 0, "load_permille": 0}
         return listed(
             [_row(world, one) for one in attached(world)]
-            + [gone | {"id": name} | _stopping(world, name) for name in world.departed]
+            + [gone | {"id": name, "name": f"relay {name.removeprefix('access_')}"} | _stopping(world, name) for name in world.departed]
         )
 
     @app.get("/api/v1/accesses/agents")

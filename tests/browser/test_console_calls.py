@@ -179,7 +179,7 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await expect(dialog).to_have_count(0)
     for verb in ("Drain", "Resume"):
         await page.goto(f"{forms.served.url}/regions")
-        await page.get_by_role("button", name=f"{verb} access_north").click()
+        await page.get_by_role("button", name=f"{verb} relay north").click()
         await dialog.get_by_label("Reason").fill(NASTY)
         act = dialog.get_by_role("button", name=verb).click
         await forms.same(dialog, act, "POST", f"/accesses/access_north/{verb.lower()}")

@@ -15,6 +15,7 @@ from windrow_master.api.answers import Out, Read, Span, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.event_names import relay_names
 from windrow_master.api.fleet_shapes import link_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
@@ -42,6 +43,7 @@ class AccessOut(Out):
     """One Access, all of its workers together."""
 
     id: str
+    name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
     region: Annotated[str | None, Field(description="Null where nobody knows: gone before this Master started")]
     address: Annotated[str | None, Field(description="What agents dial")]
     version: str | None
@@ -226,10 +228,11 @@ async def _rows(services: Services) -> dict[str, dict[str, Any]]:
     known |= {row.access_id: {"region": row.region, "address": row.address} for row in drained.values()}
     known |= {one["access_id"]: one for one in services.health.departed()}
     attached = {one["access_id"]: one for one in services.health.accesses()}
-    rtts, names = _rtts_ms(services), await services.trials.names()
+    rtts, stop_names, names = _rtts_ms(services), await services.trials.names(), relay_names(services)
     return {
         access_id: _shaped(access_id, known.get(access_id, {}), attached.get(access_id), drained.get(access_id), rtts)
-        | {"stop_name": names.get(access_id), "stopped_at": _stopped_at(services, access_id)}
+        | {"name": names.get(access_id) or f"relay {access_id[-4:]}"}
+        | {"stop_name": stop_names.get(access_id), "stopped_at": _stopped_at(services, access_id)}
         for access_id in sorted(known.keys() | attached.keys())
     }
 

@@ -15,6 +15,7 @@ from windrow_master.api import answers, metrics, overview
 from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
+from windrow_master.api.event_names import relay_names
 from windrow_master.api.deps import Services, Serving, principal_of
 from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
@@ -104,6 +105,7 @@ class AccessHealthOut(Out):
     """The health of an Access, all of its workers together."""
 
     access_id: str
+    name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
     region: str
     address: str
     version: str
@@ -167,6 +169,7 @@ async def operators_health(services: Serving) -> Any:
         "failures": figures.failures,
         "pending": figures.pending,
     }
+    names = relay_names(services)
     return {
         "master": {
             "version": services.version,
@@ -179,7 +182,10 @@ async def operators_health(services: Serving) -> Any:
             "bus": await _bus(services),
             **services.health.telemetry(),
         },
-        "accesses": [dict(access) for access in services.health.accesses()],
+        "accesses": [
+            {**access, "name": names.get(access["access_id"]) or f"relay {access['access_id'][-4:]}"}
+            for access in services.health.accesses()
+        ],
         "fleet": _fleet(services.fleet.view),
     }
 

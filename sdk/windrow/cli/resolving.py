@@ -57,7 +57,7 @@ def _hosts(api: Client, name: str | None) -> Iterator[Item]:
 
 def _relay_names(item: Item) -> tuple[Any, ...]:
     host = str(item.get("address") or "").rpartition(":")[0]
-    return item.get("stop_name"), host, item.get("address")
+    return item.get("name"), item.get("stop_name"), host, item.get("address")
 
 
 MEMBERS: Final = Kind(
