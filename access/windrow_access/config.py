@@ -92,7 +92,7 @@ def command_line() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     default_dir = os.environ.get("WINDROW_ACCESS_DIR", "/var/lib/windrow-access")
 
-    join = commands.add_parser("join", help="become an Access of a Master")
+    join = commands.add_parser("join", help="become a relay of a Master")
     join.add_argument("master_url", help="https://host:port of the Master")
     join.add_argument("--token-file", type=Path, required=True, help="file that holds a join token of role access")
     join.add_argument("--data-dir", type=Path, default=Path(default_dir))

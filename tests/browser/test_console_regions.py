@@ -74,7 +74,7 @@ async def test_the_last_access_that_serves_is_not_drained_and_the_page_says_why(
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("No other relay serves: this will be refused")
     await dialog.get_by_role("button", name="Drain").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("No other Access could take its agents.")
+    await expect(dialog.get_by_role("alert")).to_contain_text("No other relay could take its agents.")
     await expect(row(page, "relay north")).to_contain_text("Serving")
 
 

@@ -21,7 +21,7 @@ DATA_DIR: Final = Path(".windrow")
 
 def command(
     data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = DATA_DIR,
-    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
+    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, relays, trunk.")] = "127.0.0.1",
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
     simulate: Annotated[
         int | None,

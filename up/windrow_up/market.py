@@ -132,9 +132,9 @@ class Market:
         await asyncio.gather(*(self._start_access(n, region) for n, region in enumerate(REGIONS)))
         if not had_identity or self._has_moved:
             # The map of Accesses that a host starts with should already hold both where they are now.
-            await self._until(_are_attached, "both Accesses to reach the Master")
+            await self._until(_are_attached, "both relays to reach the Master")
         await self._join("agent", self._data / "agent", "host")
-        await self._until(self._lead_members, "the Master to say where its Accesses are")
+        await self._until(self._lead_members, "the Master to say where its relays are")
         self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate()
         for number in range(len(self._masters()), self._config.masters):
@@ -312,7 +312,7 @@ class Market:
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def _shut_down(self) -> None:
-        self.say("Stopping: workloads, agents, Accesses, Master")
+        self.say("Stopping: workloads, agents, relays, Master")
         await self._end_clusters()
         await self._stop_all([name for name in self._daemons if name in {"agent", "simulated"}])
         for name, folder in (("agent", self._data / "agent"), ("simulated", self._data / "simulated")):

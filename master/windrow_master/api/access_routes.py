@@ -40,7 +40,7 @@ NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": No
 
 
 class AccessOut(Out):
-    """One Access, all of its workers together."""
+    """One relay, all of its workers together."""
 
     id: str
     name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
@@ -63,14 +63,14 @@ class AccessOut(Out):
 
 
 class AgentOut(Out):
-    """One host's link, as a map of the Accesses shows it."""
+    """One host's link, as a map of the relays shows it."""
 
     id: str
     name: str
     simulated: bool
     link_state: str
     access_id: Annotated[str | None, Field(description="Where it was heard last; null before the first time")]
-    rtt_ms: Annotated[float | None, Field(description="Its round trip to that Access; null if it is not known")]
+    rtt_ms: Annotated[float | None, Field(description="Its round trip to that relay; null if it is not known")]
     version: Annotated[int, Field(description="Grows with each change of the host, as in `/hosts`")]
 
 
@@ -92,7 +92,7 @@ class CountedOut(Out):
 
 
 class StopOut(Out):
-    """A test that killed an Access."""
+    """A test that killed a relay."""
 
     access_id: str
     name: str
@@ -107,7 +107,7 @@ class StopOut(Out):
     ]
     back: Annotated[int, Field(description="Of those, how many have connected again"), Read(lambda trial: trial.back())]
     elsewhere: Annotated[
-        int, Field(description="Of those, how many are at another Access"), Read(lambda trial: trial.elsewhere())
+        int, Field(description="Of those, how many are at another relay"), Read(lambda trial: trial.elsewhere())
     ]
     away_s: Annotated[float, Field(description="The longest that one of them was, or is, without a connection")]
     problem: Annotated[str | None, Field(description="Why nothing could be counted")]
@@ -117,7 +117,7 @@ class StopOut(Out):
 
 @route.get("/accesses", may=Permission.HEALTH_READ, answer=answers.Page[AccessOut])
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
+    """Every relay by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
     found = [row for row in (await _rows(services)).values() if row["id"] > after]
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
@@ -125,7 +125,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 
 @route.get("/accesses/agents", may=Permission.FLEET_READ, answer=answers.Page[AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """The Access of each host, by the host's id, without those that are retired: what a map is drawn from. What
+    """The relay of each host, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
     after = read_cursor(cursor)
     found = [
@@ -138,14 +138,14 @@ async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -
 
 @route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=AccessOut)
 async def access(services: Serving, access_id: str) -> Any:
-    """One Access."""
+    """One relay."""
     return await _row(services, access_id)
 
 
 @route.post("/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
-    """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
-    until `resume`, whoever is started anew. Conflict where no other Access could take its agents."""
+    """Take a relay out of service: it takes nobody new, and its agents go to the others within seconds. It holds
+    until `resume`, whoever is started anew. Conflict where no other relay could take its agents."""
     _check_operator(principal, access_id)
     mine = await _row(services, access_id)
     able = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
@@ -155,7 +155,7 @@ async def drain_access(services: Serving, principal: Asking, access_id: str, bod
 
 
 class Stop(Body):
-    """The Access to kill, said once more."""
+    """The relay to kill, said once more."""
 
     confirm: Annotated[str, Field(max_length=200, description="Its `stop_name`, or its id")] = ""
     reason: Annotated[str, Field(max_length=300)] = ""
@@ -171,8 +171,8 @@ class Stop(Body):
 async def stop_access(
     services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
 ) -> dict[str, Any]:
-    """Kill an Access as a test (SIGKILL; it starts again by itself) and count what its agents lose: `GET` tells how
-    that goes. Only where `windrow up` started the market; elsewhere, and where no other Access serves, a conflict."""
+    """Kill a relay as a test (SIGKILL; it starts again by itself) and count what its agents lose: `GET` tells how
+    that goes. Only where `windrow up` started the market; elsewhere, and where no other relay serves, a conflict."""
     _check_operator(principal, access_id)
     mine = await _row(services, access_id)
     attached = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
@@ -184,16 +184,16 @@ async def stop_access(
 
 @route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=StopOut)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
-    """The latest failover test that killed this Access since this Master started."""
+    """The latest failover test that killed this relay since this Master started."""
     trial = services.trials.of(access_id)
     if trial is None:
-        raise NotFound("No test has stopped this Access since this Master started.", subject=access_id[:64])
+        raise NotFound("No test has stopped this relay since this Master started.", subject=access_id[:64])
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
 @route.post("/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
-    """Let a drained Access take agents again; those that belong there return by themselves within ten minutes."""
+    """Let a drained relay take agents again; those that belong there return by themselves within ten minutes."""
     _check_operator(principal, access_id)
     before = await _row(services, access_id)
     await services.accesses.resume(AccessId(access_id), principal.actor, body.reason)

@@ -139,13 +139,13 @@ class HostLiveOut(Out):
 
 
 class BandwidthOut(Out):
-    """The measured bandwidth between a host and one Access or several, the median of them, in bits a second."""
+    """The measured bandwidth between a host and one relay or several, the median of them, in bits a second."""
 
     up_bps: float | None
     down_bps: float | None
     measured_at: Time
     access_id: str | None
-    relays: Annotated[int, Field(description="How many Accesses measured it")]
+    relays: Annotated[int, Field(description="How many relays measured it")]
 
 
 class ProofMarkOut(Out):
@@ -200,7 +200,7 @@ class HostSummaryOut(Out):
     access_id: str | None
     region: str | None
     address: str | None
-    rtt_ms: Annotated[float | None, Field(description="Between the host and its Access, in milliseconds")]
+    rtt_ms: Annotated[float | None, Field(description="Between the host and its relay, in milliseconds")]
 
 
 class HostOut(HostSummaryOut):

@@ -102,7 +102,7 @@ class MasterHealthOut(Out):
 
 
 class AccessHealthOut(Out):
-    """The health of an Access, all of its workers together."""
+    """The health of a relay, all of its workers together."""
 
     access_id: str
     name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
@@ -138,7 +138,7 @@ class FleetHealthOut(Out):
 
 
 class HealthOut(Out):
-    """The state of the Master, of every Access, and of the fleet."""
+    """The state of the Master, of every relay, and of the fleet."""
 
     master: MasterHealthOut
     accesses: list[AccessHealthOut]
@@ -159,7 +159,7 @@ WELL: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WellOut}, 503: {"
 
 @route.get("/operators/health", may=Permission.HEALTH_READ, answer=HealthOut)
 async def operators_health(services: Serving) -> Any:
-    """The state of the Master, of every Access, and of the fleet, for operators."""
+    """The state of the Master, of every relay, and of the fleet, for operators."""
     figures = services.store.figures
     age_ns = services.clock.monotonic_ns() - services.started_at_ns
     store = {

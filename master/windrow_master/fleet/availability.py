@@ -50,7 +50,7 @@ OFFLINE_REMEDY: Final = "Look whether the host has power and network, then `syst
 QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
 _OFFLINE: Final = {
     LinkState.LOST: "it has not reported for two minutes or more",
-    LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another Access",
+    LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another relay",
     LinkState.UNKNOWN: NOT_HEARD_YET,
     LinkState.UNSEEN: "it joined; its first inventory has not come yet",
 }

@@ -43,7 +43,7 @@ def examine(options: Options) -> list[Check]:
             if health["accesses"] is not None:
                 names = ", ".join(f"{a['access_id']} in {a['region']}" for a in health["accesses"])
                 checks.append(
-                    ("access", bool(health["accesses"]), names or "No Access is connected: start windrow-access.")
+                    ("access", bool(health["accesses"]), names or "No relay is connected: start windrow-access.")
                 )
             checks += _hosts(me, list(api.items("/hosts")))
     except WindrowClientError as error:

@@ -366,7 +366,7 @@ def host_simulate(
 
 @host_app.command("measure")
 def host_measure(context: typer.Context, host: Host) -> None:
-    """Measure the bandwidth of a host through its Access now."""
+    """Measure the bandwidth of a host through its relay now."""
     api = client(context)
     answer = api.request("POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/measure")
     say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
