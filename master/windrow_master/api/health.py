@@ -15,8 +15,8 @@ from windrow_master.api import answers, metrics, overview
 from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
-from windrow_master.api.event_names import relay_names
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.event_names import relay_names
 from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.market_metrics import market_figures
