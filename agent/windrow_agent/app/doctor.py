@@ -116,9 +116,7 @@ def _accesses(identity: Identity, is_speed_wanted: bool) -> Iterator[Finding]:
     if not points:
         repair = "Join again, or ask the operator whether a relay is up."
         yield Finding("access", Level.FIX, "no relay is known", repair)
-    found = doctor_facts.paths(
-        identity, [(f"Relay {point.access_id} in {point.region}", point.address) for point in points]
-    )
+    found = doctor_facts.paths(identity, [(f"Relay in {point.region}", point.address) for point in points])
     for path in found:
         yield from judge_path(path)
     answering = sorted((path.rtt_ns, path.address) for path in found if path.rtt_ns is not None)

@@ -22,7 +22,7 @@ Reason = Annotated[str, typer.Option(help="Reason; kept in the audit log.")]
 ACCESSES = Table(
     (
         id_column(),
-        Column("NAME", lambda a: a["stop_name"], 2, 20),
+        Column("NAME", lambda a: a.get("name"), most=24),
         Column("STATE", lambda a: str(a["state"])),
         Column("REGION", lambda a: a["region"], 1, 16),
         Column("AGENTS", lambda a: a["agents"]),
@@ -34,7 +34,7 @@ ACCESSES = Table(
         Column("VERSION", lambda a: a["version"], 7),
     ),
     "No relay is known: start windrow-access, without it no host is heard.",
-    name=lambda a: a["stop_name"],
+    name=lambda a: a.get("name"),
     states=lambda a: (a["state"],),
     state_words=("serving", "draining", "departed"),
 )
@@ -58,7 +58,7 @@ def access_show(context: typer.Context, access: str, as_json: AsJson = False) ->
         return
     facts(
         [
-            ("Relay", item["id"]),
+            ("Relay", f"{item.get('name', 'relay')} ({item['id']})"),
             ("Region", item["region"]),
             ("Address", item["address"]),
             ("State", item["state"]),
@@ -83,7 +83,9 @@ def access_drain(context: typer.Context, access: str, reason: Reason = "", as_js
     if as_json:
         print_json(item)
         return
-    say(f"{access} is draining; {item['agents']} agents leave it. See `windrow access show {access}`.")
+    say(
+        f"{item.get('name', access)} is draining; {item['agents']} agents leave it. See `windrow access show {access}`."
+    )
 
 
 @access_app.command("resume")

@@ -41,7 +41,7 @@ def examine(options: Options) -> list[Check]:
             health = api.get("/operators/health") if "operator" in me["roles"] else {"accesses": None}
             checks += _troubles(health)
             if health["accesses"] is not None:
-                names = ", ".join(f"{a['access_id']} in {a['region']}" for a in health["accesses"])
+                names = ", ".join(a.get("name") or f"relay {a['region']}" for a in health["accesses"])
                 checks.append(
                     ("access", bool(health["accesses"]), names or "No relay is connected: start windrow-access.")
                 )
