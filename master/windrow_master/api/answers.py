@@ -127,7 +127,9 @@ class EventOut(Out):
     at: Time
     kind: str
     title: Annotated[
-        str, Field(description="Its kind in a few words"), Read(lambda row: title_of(row.kind, row.subjects))
+        str,
+        Field(description="Its kind in a few words"),
+        Read(lambda row: title_of(row.kind, row.subjects, row.fields)),
     ]
     severity: Annotated[
         EventSeverity,

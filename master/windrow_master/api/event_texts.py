@@ -8,6 +8,8 @@ from windrow_master.fleet.host_events import words_of
 from windrow_proto import conditions
 from windrow_proto.conditions import ConditionCode
 
+RAISED: Final = "condition.raised"
+CLEARED: Final = "condition.cleared"
 _TITLES: Final[Mapping[str, str]] = {
     "access.kept_back": "Relay kept messages back",
     "access.stop_test": "Relay is stopped as a test",
@@ -15,8 +17,6 @@ _TITLES: Final[Mapping[str, str]] = {
     "agent.storage_damaged": "Agent's files damaged",
     "cluster.results_cut": "Results not kept",
     "command.done": "Command done",
-    "condition.cleared": "Problem ended",
-    "condition.raised": "Problem started",
     "evidence.put_aside": "Message put aside",
     "fleet.not_heard": "Hosts not heard yet",
     "gpu.ecc_uncorrected": "GPU memory error",
@@ -77,8 +77,11 @@ ID: Final = re.compile(r"\b(?:[a-z]{2,12}_[0-9a-f]{32}|(?:GPU|MIG|MPS)-[0-9a-f]{
 """An id in a text: of a thing in the market, or of a GPU or a part of one."""
 
 
-def title_of(kind: str, subjects: Sequence[str]) -> str:
-    """A kind of events in a few words; subjects: what the event is about."""
+def title_of(kind: str, subjects: Sequence[str], fields: Mapping[str, str]) -> str:
+    """An event in a few words: its kind, or the condition that came or went. subjects: what it is about."""
+    if kind in (RAISED, CLEARED):
+        heading = conditions.heading_of(fields.get("code", ""))
+        return heading if kind == RAISED else f"Solved: {heading}"
     known = _TITLES.get(kind)
     if known is not None:
         return known
@@ -100,7 +103,7 @@ def text_of(kind: str, text: str, fields: Mapping[str, str], names: Mapping[str,
     """The text of an event with names in the place of ids and codes. names: by id; what has none is called by its
     kind."""
     if not text or text == kind:
-        text = words_of(kind, fields) or title_of(kind, ())
+        text = words_of(kind, fields) or title_of(kind, (), fields)
     text = _CODES.sub(lambda found: conditions.heading_of(found[1]), text)
     text = _CPU_SLOT.sub(lambda found: f"{found[1]} CPU share {found[2]}", text)
     for one in sorted(names, key=len, reverse=True):

@@ -337,7 +337,7 @@ class HostRegistry:
                 continue  # a challenge is told of as a whole
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or heading_of(code)
-            text = f"{after.name}: {words}" if code in now else f"{after.name}: {heading_of(code)}: this is over"
+            text = f"{after.name}: {words}" if code in now else f"{after.name}: solved: {heading_of(code)}"
             subjects = tuple(filter(None, split(code)[1:]))
             if code.startswith(conditions.MASTERS_CODES):
                 uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")

@@ -77,5 +77,6 @@ def _troubles(health: Any) -> list[Check]:
     master = health.get("master") or {"problems": [], "conditions": []}
     found = [("master", False, str(problem)) for problem in master["problems"]]
     return found + [
-        (str(one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip()) for one in master["conditions"]
+        (str(one.get("title") or one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip())
+        for one in master["conditions"]
     ]

@@ -235,13 +235,14 @@ def _of_host(api: Client, host_id: str, what: str) -> dict[str, Any] | None:
     return found
 
 
-def _conditions(found: list[dict[str, Any]], name: str = "Condition") -> list[tuple[str, Any]]:
+def _conditions(found: list[dict[str, Any]], name: str = "Problem") -> list[tuple[str, Any]]:
     """Each condition with its remedy; without one where the Master is older than that."""
     lines: list[tuple[str, Any]] = []
     for one in found:
         about = one.get("about")
-        code = f"{about}: {one['code'].partition(':')[0]}" if about else one["code"]
-        lines.append((name, f"{code}: {one['detail']} (since {one['since']})"))
+        title = one.get("title") or one["code"].partition(":")[0]
+        said = f"{about}: {title}" if about else title
+        lines.append((name, f"{said}: {one['detail']} (since {one['since']})"))
         lines += [("", f"- {one['remedy']}")] if one.get("remedy") else []
     return lines
 
@@ -583,24 +584,21 @@ SEVERITIES: Sequence[Severity] = get_args(Severity)
 
 def event_text(event: dict[str, Any]) -> str:
     """What happened, with the names of things in the place of their ids."""
-    text = str(event["text"])
-    for one, name in (event.get("names") or {}).items():
-        text = text.replace(one, name)
-    return text
+    return resolving.named(str(event["text"]), event.get("names"))
 
 
 def _by(event: dict[str, Any]) -> str | None:
     actor = event.get("actor")
-    return actor and (event.get("names") or {}).get(actor.partition("/")[2], actor)
+    return actor and resolving.actor_name(actor, event.get("names"))
 
 
 EVENTS = Table(
     (
         time_column("AT", lambda e: e["at"]),
         Column("SEVERITY", lambda e: e.get("severity"), 1),
-        Column("KIND", lambda e: e["kind"], 2, show=spoken),
-        Column("WHAT", event_text, most=48),
-        Column("ACTOR", _by, 3),
+        Column("KIND", lambda e: e.get("title") or spoken(e["kind"]), 2, 24),
+        Column("WHAT", event_text, most=48, show=resolving.shortened),
+        Column("ACTOR", _by, 3, show=resolving.shortened),
     ),
     "Nothing has happened yet.",
     name=lambda e: e["kind"],
