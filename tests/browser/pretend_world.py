@@ -7,10 +7,12 @@ from typing import Any
 
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.event_severity import severity_of
+from windrow_master.api.event_texts import title_of
 from windrow_master.api.gpu_shapes import field_json
 from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
 from windrow_proto.ids import GpuUuid
+from windrow_proto.metrics import BENCHMARK_NAMES
 from windrow_proto.model import GpuFacts, Inventory
 
 Json = dict[str, Any]
@@ -148,7 +150,7 @@ class World:
         number, given = len(self.events), fields or {}
         row = {"id": f"event_{number:012d}", "number": number, "at": at(), "kind": kind, "subjects": subjects}
         names = {one: self.hosts[one]["name"] for one in subjects if one in self.hosts}
-        row |= {"severity": str(severity_of(kind, given)), "names": names}
+        row |= {"severity": str(severity_of(kind, given)), "title": title_of(kind, subjects, given), "names": names}
         self.events.insert(0, row | {"text": text, "actor": "system", "fields": given})
 
 
@@ -265,7 +267,8 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
 
 
 NO_GPU = {
-    "code": "no_gpu",
+    "code": "gpu.none",
+    "title": "No GPU",
     "about": None,
     "detail": "No GPU was found: this host offers its processors.",
     "severity": "info",
@@ -450,7 +453,7 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
         ],
         "claims": [condition_json(f"claim.memory:{gpu_id}", "it says 80 GiB and 24 were seen", 0) | {"since": at(90)}],
         "benchmarks": [
-            {"name": name, "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
+            {"name": name, "title": BENCHMARK_NAMES[name], "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
             for age, memory, matrix in ((1, 2.9e12, 21e12), (2, 2.8e12, 20e12))
             for name, value, unit in (
                 ("gpu.matrix_operations_per_s", matrix, "{operation}/s"),

@@ -167,10 +167,7 @@ const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Acces
   ),
   figure("workers", "Workers", (row) => (isAttached(row) ? row.workers : null), count, { width: "8%" }),
   { ...moment<Access>("since", "Since", (row) => row.since), width: "8%" },
-  events(
-    nameOf,
-    (row) => row.id,
-  ),
+  events(nameOf, (row) => row.id),
   identity((row) => row.id, { optional: true }),
   ...(ask ? [actions<Access>((row) => <Actions access={row} ask={ask} />)] : []),
 ];
@@ -214,11 +211,7 @@ function Leaving({ access }: { access: Access }) {
           <span className="wr-quiet">
             {count(gone)} of {count(most)} agents have left
           </span>
-          <Meter
-            ratio={gone / most}
-            text={percent(gone / most)}
-            label={`Agents that have left ${nameOf(access)}`}
-          />
+          <Meter ratio={gone / most} text={percent(gone / most)} label={`Agents that have left ${nameOf(access)}`} />
         </>
       )}
     </div>

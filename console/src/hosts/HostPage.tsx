@@ -395,10 +395,7 @@ function BandwidthPanel({ host }: { host: Host }) {
             ["Down", bitrate(host.bandwidth.down_bps)],
             ["Up", bitrate(host.bandwidth.up_bps)],
             ["Measured", <When key="w" at={host.bandwidth.measured_at} />],
-            [
-              "By",
-              host.bandwidth.relays > 1 ? `${host.bandwidth.relays} relays, the median` : "one relay",
-            ],
+            ["By", host.bandwidth.relays > 1 ? `${host.bandwidth.relays} relays, the median` : "one relay"],
           ]}
         />
       ) : (
