@@ -215,6 +215,7 @@ def command_line() -> argparse.ArgumentParser:
     simulate.add_argument(
         "--token-file", "--join-token-file", dest="token_file", default="", help="file with one join token per line"
     )
+    simulate.add_argument("--name", default="simulated", help="the name of these hosts, before their number")
     simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
     simulate.add_argument(
         "--sample-every",
