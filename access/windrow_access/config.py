@@ -110,7 +110,7 @@ def command_line() -> argparse.ArgumentParser:
     run.add_argument(
         "--service-domain",
         default=os.environ.get("WINDROW_ACCESS_SERVICE_DOMAIN"),
-        help=f"serve clusters of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
+        help=f"serve machines of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
     )
     run.add_argument("--service-port", type=int, default=None, help="port for HTTPS; default: 300 above --listen")
     run.add_argument("--service-advertise", type=int, default=None, help="port that browsers use, if another")

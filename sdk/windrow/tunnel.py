@@ -36,7 +36,7 @@ itself."""
 ELSEWHERE = frozenset({"unavailable", "host_unreachable", "too_many", "deadline_exceeded", "forbidden"})
 """The codes of refusals where another Access may do better: the host or the Master is not connected to it (older ones:
 forbidden), it is full, the host did not come. A grant that is over, used or wrong is so everywhere."""
-CUT = "The tunnel was cut: the cluster or your right to it has ended, or its host has lost its connection."
+CUT = "The tunnel was cut: the machine or your right to it has ended, or its host has lost its connection."
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 

@@ -453,7 +453,14 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
         ],
         "claims": [condition_json(f"claim.memory:{gpu_id}", "it says 80 GiB and 24 were seen", 0) | {"since": at(90)}],
         "benchmarks": [
-            {"name": name, "title": BENCHMARK_NAMES[name], "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
+            {
+                "name": name,
+                "title": BENCHMARK_NAMES[name],
+                "value": value,
+                "unit": unit,
+                "measured_at": at(300 * age),
+                "proof_id": f"proof_{age}",
+            }
             for age, memory, matrix in ((1, 2.9e12, 21e12), (2, 2.8e12, 20e12))
             for name, value, unit in (
                 ("gpu.matrix_operations_per_s", matrix, "{operation}/s"),

@@ -343,7 +343,7 @@ class Market:
         except TimeoutError:
             self.say(f"Still running after {CLUSTERS_END_S:g} s: {', '.join(left)}; the agent ends what is left")
         except WindrowError as error:
-            self.say(f"The clusters could not be ended in order ({error.detail}); the agent ends what is left")
+            self.say(f"The machines could not be ended in order ({error.detail}); the agent ends what is left")
 
     def _local_clusters(self) -> list[str]:
         assert self._http is not None

@@ -235,7 +235,7 @@ class MarketService:
         """More or fewer hosts run of a rental from now on, at this price for all of them; lines: of those that are
         new. Raises InsufficientFunds or SpendingLimitReached where the next 15 minutes cannot be set aside for more."""
         rental = uow[RentalRepository].get(rental_id)
-        assert rental is not None, "its cluster runs"
+        assert rental is not None, "its machine runs"
         balance = self.balance(uow, rental.renter)
         needed = Microcents(ledger.hold_amount(price) - rental.held_left)
         if lines and balance < needed:

@@ -321,7 +321,7 @@ RECEIPTS = Table(
 @receipt_app.command("ls")
 @lists(RECEIPTS)
 def receipt_ls(context: typer.Context, view: View) -> None:
-    """List receipts, newest first. `--name`: of the cluster."""
+    """List receipts, newest first. `--name`: of the machine."""
     api = client(context)
     view.print(api, api.items("/receipts"))
 

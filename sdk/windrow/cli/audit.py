@@ -53,7 +53,7 @@ def audit_ls(
     context: typer.Context,
     view: View,
     subject: Annotated[
-        str | None, typer.Option(help="Only about this host, cluster or job, by name or id, or about this id.")
+        str | None, typer.Option(help="Only about this host, machine or job, by name or id, or about this id.")
     ] = None,
     actor: Annotated[str | None, typer.Option(help="Only entries by this actor, for example user/user_1.")] = None,
     action: Annotated[

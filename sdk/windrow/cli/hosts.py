@@ -612,7 +612,7 @@ def event_ls(
     context: typer.Context,
     view: View,
     subject: Annotated[
-        str | None, typer.Option(help="Only about this host, GPU, cluster or job, by name or id.")
+        str | None, typer.Option(help="Only about this host, GPU, machine or job, by name or id.")
     ] = None,
     severity: Annotated[
         Severity | None,

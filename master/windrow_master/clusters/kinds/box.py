@@ -50,7 +50,7 @@ def check(request: ClusterRequest) -> None:
     """Raise InvalidInput where keys or a notebook are asked for that a box cannot have."""
     is_box = request.kind is ClusterKind.BOX
     if (request.ssh_keys or request.notebook) and not is_box:
-        raise InvalidInput("ssh_keys and notebook are for boxes only.", subject="ssh_keys")
+        raise InvalidInput("ssh_keys and notebook are for machines of kind box only.", subject="ssh_keys")
     for key in request.ssh_keys:
         _check_key(key)
 
