@@ -466,7 +466,7 @@ const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
   }),
   {
     id: "cluster_id",
-    name: "Cluster",
+    name: "Machine",
     value: (slot) => slot.cluster_id,
     cell: (slot) => <Subject id={slot.cluster_id} />,
   },
