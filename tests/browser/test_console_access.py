@@ -58,7 +58,7 @@ PAGES = (
     "/settings",
     "/nowhere",
     "/docs",
-    "/docs/boxes",
+    "/docs/machines",
     "/docs?q=drain",
 )
 

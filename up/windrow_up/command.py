@@ -36,7 +36,7 @@ def command(
         typer.Option(help="Reverse proxy (ADDRESS or NET) whose X-Forwarded-For is trusted; repeatable."),
     ] = None,
 ) -> None:
-    """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
+    """Run a whole market on this machine: Master, two relays, this host's Agent, and the console."""
     os.umask(0o077)
     path = data_dir.expanduser().resolve()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -1,4 +1,4 @@
-"""`windrow up`: a whole market on this machine under one supervisor: Master, two Accesses, this host's Agent.
+"""`windrow up`: a whole market on this machine under one supervisor: Master, two relays, this host's Agent.
 
 Master ─▶ Accesses join and attach ─▶ this host joins ─▶ (simulated neighbours) ─▶ work, or `--once`
 stop: clusters on hosts of this machine end ─▶ agents ─▶ what they left ─▶ Accesses ─▶ Master
