@@ -221,6 +221,7 @@ def add_command(world: World, host_id: str) -> None:
         world.commands[command_id] = {
             "id": command_id,
             "host_id": host_id,
+            "host_name": world.hosts[host_id]["name"],
             "kind": kind,
             "subject": None,
             "state": state,
@@ -350,8 +351,8 @@ def standing_of(world: World, host_id: str) -> Json:
     held: Json = {"figure": 0.987, "words": words, "good": 288.0, "bad": 0.0, "faults": 0.0, "aborts": 0.0}
     reasons = ["Nobody rented in its tier in the last 7 days."]
     rows = [
-        {"slot_id": one["id"], "gpu": one["gpu_uuid"], "tier": "h100/A", "reasons": reasons}
-        for one in world.hosts[host_id]["slots"]
+        {"slot_id": one["id"], "name": f"GPU {number}", "gpu": one["gpu_uuid"], "tier": "h100/A", "reasons": reasons}
+        for number, one in enumerate(world.hosts[host_id]["slots"])
     ]
     return {"host_id": host_id, "reliability": held, "unrented": rows}
 

@@ -108,13 +108,13 @@ def text_of(kind: str, text: str, fields: Mapping[str, str], names: Mapping[str,
     text = _CPU_SLOT.sub(lambda found: f"{found[1]} CPU share {found[2]}", text)
     for one in sorted(names, key=len, reverse=True):
         text = text.replace(one, names[one])
-    named = ID.sub(lambda found: _nameless(found[0]), text)
-    return named if named == text else named[:1].upper() + named[1:]
+    return ID.sub(lambda found: _nameless(found[0], is_first=not found.start()), text)
 
 
-def _nameless(one: str) -> str:
+def _nameless(one: str, *, is_first: bool) -> str:
     thing = thing_of(one.partition("_")[0]) if "_" in one else "GPU"
-    return thing if thing == "work" else f"{'an' if thing[0] in 'aeio' else 'a'} {thing}"
+    said = thing if thing == "work" else f"{'an' if thing[0] in 'aeio' else 'a'} {thing}"
+    return said[0].upper() + said[1:] if is_first else said
 
 
 def _sentence(text: str) -> str:

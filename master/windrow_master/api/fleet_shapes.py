@@ -244,6 +244,7 @@ class CommandOut(Out):
 
     id: Annotated[str, Read("command_id")]
     host_id: str
+    host_name: Annotated[str | None, Field(description="Null for a host that is gone"), Read(lambda row: None)]
     kind: Annotated[str, Read(lambda row: row.kind.name.lower())]
     subject: str | None
     state: str

@@ -219,7 +219,7 @@ def host_why(context: typer.Context, host: Host, as_json: AsJson = False) -> Non
     if not standing["unrented"]:
         say("All GPUs and processors of this host are rented.")
     for slot in standing["unrented"]:
-        print_whole(f"{slot['slot_id']} ({slot['tier'] or 'no tier yet'})")
+        print_whole(f"{slot.get('name') or slot['slot_id']} ({slot['tier'] or 'no grade yet'})")
         for reason in slot["reasons"]:
             print_whole(f"  - {reason}")
 
@@ -527,7 +527,7 @@ COMMANDS = Table(
         id_column(),
         Column("KIND", lambda c: c["kind"], show=spoken),
         Column("STATE", lambda c: c["state"], show=spoken),
-        id_column(lambda c: c["host_id"], "HOST", 1),
+        Column("HOST", lambda c: c.get("host_name") or c["host_id"], 1, show=resolving.shortened),
         time_column("CREATED", lambda c: c["created_at"], 2),
         Column("STEP", lambda c: c.get("step"), 4, 20, spoken),
         Column("ERROR", _error, 3, 20),
