@@ -494,11 +494,11 @@ export interface ClusterBody {
   ports?: number[];
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts?: number;
-  /** Restart the whole gang when a member is lost */
+  /** Restart all hosts' programs when one is lost */
   restart_members?: boolean;
-  /** Public keys that may log in to a box */
+  /** Public keys that may log in to a machine */
   ssh_keys?: string[];
-  /** Start Jupyter in a box */
+  /** Start Jupyter on the machine */
   notebook?: boolean;
   /** End it when unused this long: no command, file transfer or tunnel */
   idle_seconds?: number | null;
@@ -569,6 +569,8 @@ export interface CodesOut {
 export interface CommandOut {
   id: string;
   host_id: string;
+  /** Null for a host that is gone */
+  host_name: string | null;
   kind: string;
   subject: string | null;
   state: string;
@@ -1550,11 +1552,11 @@ export interface KeptRequestOut {
   ports: number[];
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts: number;
-  /** Restart the whole gang when a member is lost */
+  /** Restart all hosts' programs when one is lost */
   restart_members: boolean;
-  /** Public keys that may log in to a box */
+  /** Public keys that may log in to a machine */
   ssh_keys: string[];
-  /** Start Jupyter in a box */
+  /** Start Jupyter on the machine */
   notebook: boolean;
   /** End it when unused this long: no command, file transfer or tunnel */
   idle_seconds: number | null;
@@ -1642,7 +1644,7 @@ export interface LimitsBody {
   max_monthly_cost?: string | null;
   /** Cost in all, with what was spent before */
   max_total_cost?: string | null;
-  /** Rented clusters at once */
+  /** Machines and clusters rented at once */
   max_leases?: number | null;
 }
 
@@ -1953,7 +1955,7 @@ export type ObjectKind = "cluster" | "job" | "template";
 /** A new share. It replaces an earlier share of the object with the same receiver. */
 export interface ObjectShareBody {
   object_kind: ObjectKind;
-  /** Id of a cluster or job, or name of a template */
+  /** Id of a machine or job, or name of a template */
   object_id: string;
   receiver_kind: ReceiverKind;
   /** Id or name. A user of another organisation is named by id */
@@ -3086,7 +3088,7 @@ export interface SecretBody {
 /** A secret that was deleted. */
 export interface SecretDeletedOut {
   name: string;
-  /** Clusters, jobs and templates that still name it */
+  /** Machines, jobs and templates that still name it */
   used_by: SecretUserOut[];
   /** The work that will fail without it; null: none */
   warning: string | null;
@@ -3106,15 +3108,15 @@ export interface SecretOut {
   updated_at: string;
   updated_by: string;
   last_used_at: string | null;
-  /** The cluster that got the value last */
+  /** The machine that got the value last */
   last_used_by: string | null;
-  /** Clusters and jobs that have not ended, and templates */
+  /** Machines and jobs that have not ended, and templates */
   used_by: SecretUserOut[];
 }
 
 /** Work or a template that names a secret. */
 export interface SecretUserOut {
-  /** job, cluster or template */
+  /** job, machine or template */
   kind: string;
   id: string;
   name: string;
@@ -3582,6 +3584,8 @@ export interface TunnelOut {
 /** A slot that nobody rents, and why. */
 export interface UnrentedOut {
   slot_id: string;
+  /** `GPU 3`, or `CPU share 0` */
+  name: string;
   gpu: string | null;
   tier: string | null;
   /** The most telling first */
