@@ -59,12 +59,12 @@ def test_an_event_is_called_by_the_words_of_the_glossary(
 @pytest.mark.parametrize(
     ("kind", "text", "fields", "shown"),
     [
-        ("gpu.ecc_uncorrected", "gpu.ecc_uncorrected", {"count": "3"}, "The GPU had memory errors that could not be corrected: 3"),
+        ("workload.lost", "workload.lost", {}, "The work is gone from its host"),
         ("workload.exited", "", {"exit_code": "1"}, "The work ended with exit code 1"),
         ("condition.cleared", f"{HOST_ID}: gpu.hot:{CARD} is over", {}, "rack-7: Too hot is over"),
         ("slot.not_clean", f"{HOST_ID}/cpu/2: out of order", {}, "rack-7 CPU share 2: out of order"),
         ("host.verify_failed", f"{CARD}: it is slow", {}, "rack-7 · GPU 3: it is slow"),
-        ("host.moved", f"rack-7 moved from access_{'b' * 32} to relay north", {}, "rack-7 moved from a relay to relay north"),
+        ("host.moved", f"It left access_{'b' * 32}", {}, "It left a relay"),
         ("cluster.lost", f"{OTHER} ended", {}, "A machine ended"),
     ],
 )  # fmt: skip
