@@ -31,7 +31,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 	@echo "  Variables: up: DATA_DIR LISTEN PUBLIC SIMULATE ONCE; bench: B BENCH_SCALE; sim: SEED SEEDS BUGS JOBS; test: PROVISION REQUIRE_SERVICES WORKERS"
 
-up: $(VENV)/installed ## run a whole market on this machine: Master, two Accesses, this host's Agent, the console
+up: $(VENV)/installed ## run a whole market on this machine: Master, two relays, this host's Agent, the console
 	@exec $(BIN)/windrow up $(UP)
 
 test: compiler $(VENV)/tested ## check, then every test but the long ones; PROVISION=1 installs as root what only Debian has

@@ -92,7 +92,7 @@ def command_line() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     default_dir = os.environ.get("WINDROW_ACCESS_DIR", "/var/lib/windrow-access")
 
-    join = commands.add_parser("join", help="become an Access of a Master")
+    join = commands.add_parser("join", help="become a relay of a Master")
     join.add_argument("master_url", help="https://host:port of the Master")
     join.add_argument("--token-file", type=Path, required=True, help="file that holds a join token of role access")
     join.add_argument("--data-dir", type=Path, default=Path(default_dir))
@@ -110,7 +110,7 @@ def command_line() -> argparse.ArgumentParser:
     run.add_argument(
         "--service-domain",
         default=os.environ.get("WINDROW_ACCESS_SERVICE_DOMAIN"),
-        help=f"serve clusters of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
+        help=f"serve machines of kind service over HTTPS under it; on loopback {LOCAL_DOMAIN}, else off",
     )
     run.add_argument("--service-port", type=int, default=None, help="port for HTTPS; default: 300 above --listen")
     run.add_argument("--service-advertise", type=int, default=None, help="port that browsers use, if another")

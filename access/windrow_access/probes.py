@@ -60,7 +60,7 @@ class Bandwidth:
         async with asyncio.timeout(GRACE_S):
             start = (await link.receive()).start
         if self._running + self.others() >= AT_ONCE_MAX:
-            raise TooMany("This Access measures two hosts already; come back in half a minute.")
+            raise TooMany("This relay measures two hosts already; come back in half a minute.")
         if not (0 < start.duration_ns <= DURATION_NS_MAX and 0 < start.cap_bytes <= CAP_BYTES_MAX and start.nonce):
             raise InvalidInput("A measurement lasts at most 10 s and moves at most 512 MiB each way.")
         self._running += 1

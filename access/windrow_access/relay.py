@@ -69,7 +69,7 @@ BACKOFF_LAST_NS = 2 * SECOND
 """Few dial a trunk: even a hundred workers are a hundred dials a second then."""
 SOON_NS = 10 * SECOND
 WELCOME_DEADLINE_S = 10.0
-DRAINING = "This Access is draining; dial another one."
+DRAINING = "This relay is draining; dial another one."
 
 Dial = Callable[[], Awaitable[TrunkLink]]
 Stream = Outbox
@@ -170,10 +170,10 @@ class Relay:
         if self._is_draining:
             raise Unavailable(DRAINING)
         if not self.attached.is_set():
-            words = "This Access has no Master at the moment; dial another one or come back."
+            words = "This relay has no Master at the moment; dial another one or come back."
             raise Unavailable(words, retry_after_ns=self._masterless_ns())
         if len(self._control) >= CONTROL_MAX:
-            raise TooMany("This Access is busy: its trunk to the Master is slow; come back in a while.")
+            raise TooMany("This relay is busy: its trunk to the Master is slow; come back in a while.")
         now_ns = self._clock.monotonic_ns()
         if self._greetings.waiting(now_ns) >= self._limits.greetings_max:
             words = "The Master is busy with others that came; come back in a while."
@@ -181,7 +181,7 @@ class Relay:
         network = network_of(endpoint_of(peer.address)[0])
         answer = self._admission.ask(network, self._agents, now_ns)
         if isinstance(answer, Wait):
-            words = f"This Access is busy; come back in {answer.retry_after_ns // MILLISECOND} ms."
+            words = f"This relay is busy; come back in {answer.retry_after_ns // MILLISECOND} ms."
             raise TooMany(words, retry_after_ns=answer.retry_after_ns)
 
     async def _read(self, route: int, link: FrameLink) -> None:
@@ -339,7 +339,7 @@ class Relay:
         self.attached.clear()
         self.asks.end()
         lost = Unavailable(
-            "This Access has lost its Master; dial another one or come back.", retry_after_ns=self._masterless_ns()
+            "This relay has lost its Master; dial another one or come back.", retry_after_ns=self._masterless_ns()
         )
         for facts in self._routes.all():
             facts.stream.end(lost)

@@ -25,7 +25,7 @@ class ServiceAsks:
         number = self._last
         asked = services_pb2.ServiceAsk(ask=number, cluster_id=cluster_id, port=port)
         if not self._say(services_pb2.TrunkItem(service_ask=asked)):
-            raise Unavailable("This Access has no Master at the moment.")
+            raise Unavailable("This relay has no Master at the moment.")
         future = self._waiting[number] = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.timeout(seconds(self._answer_ns)):
@@ -54,7 +54,7 @@ class ServiceAsks:
         """The trunk is gone, and with it every question."""
         for future in self._waiting.values():
             if not future.done():
-                future.set_exception(Unavailable("This Access has lost its Master."))
+                future.set_exception(Unavailable("This relay has lost its Master."))
 
     def _leave(self, number: int) -> None:
         self._say(services_pb2.TrunkItem(service_left=services_pb2.ServiceLeft(ask=number)))

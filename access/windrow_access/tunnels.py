@@ -176,7 +176,7 @@ class Tunnels:
     def _granted(self, head: bytes) -> TunnelGrant:
         grant = read_grant(grant_in(head), self._master_public, self._clock.wall_ns())
         if not self._holds(grant):
-            words = "This Access cannot join this tunnel: its host, or the Master, is not connected here now."
+            words = "This relay cannot join this tunnel: its host, or the Master, is not connected here now."
             raise Unavailable(f"{words} Ask the Master for another one.", subject=grant.host_id)
         return grant
 

@@ -49,7 +49,7 @@ class WarmConnections:
         """Answer until it ends; raises TooMany, DeadlineExceeded for a host that fell silent, or LinkClosed."""
         older = self._by_host.get(peer.subject_id)
         if older is None and len(self._by_host) >= self._max_count:
-            raise TooMany("This Access has reached its limit of warm connections.", retry_after_ns=FULL_WAIT_NS)
+            raise TooMany("This relay has reached its limit of warm connections.", retry_after_ns=FULL_WAIT_NS)
         self._by_host[peer.subject_id] = peer, link
         try:
             if older is not None:

@@ -166,7 +166,7 @@ class Worker:
 
     async def _ask(self, cluster_id: ClusterId, port: int) -> services_pb2.ServiceAnswer:
         if self._made is None:
-            raise Unavailable("This Access is starting.")
+            raise Unavailable("This relay is starting.")
         return await self._made.asks.ask(cluster_id, port)
 
     def _relay(self, tunnel_port: int, service_address: str, bandwidth: Bandwidth) -> Relay:

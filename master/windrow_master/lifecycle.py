@@ -141,7 +141,7 @@ def _going_on(uow: UnitOfWork, account: Account) -> Iterable[str]:
     theirs = {job.attempts[-1].cluster_id for job in living if job.has_cluster}
     running = [one.name for one in clusters.open_of(uow, account.id) if one.cluster_id not in theirs]
     if running:
-        yield f"Clusters run, are stopped or end: {_names(running)}. Delete them: windrow cluster delete NAME"
+        yield f"Machines run, are stopped or end: {_names(running)}. Delete them: windrow cluster delete NAME"
     if busy := [job.name for job in living if job.has_cluster]:
         yield f"Jobs run: {_names(busy)}. Wait, or cancel them: windrow job cancel NAME"
     if waiting := [job.name for job in living if not job.has_cluster]:

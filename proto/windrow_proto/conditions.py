@@ -56,15 +56,17 @@ _RIVALS: Final = (
     "without it. If it has not, quarantine the host that lies."
 )
 
-Row = tuple[str, Scope, Effect, Severity, str, str, str]
+Row = tuple[str, str, Scope, Effect, Severity, str, str, str]
 
 
-def _row(scope: Scope, code: str, effect: Effect, severity: Severity, words: str, remedy: str, note: str = "") -> Row:
-    return code, scope, effect, severity, words, remedy, note
+def _row(
+    scope: Scope, code: str, heading: str, effect: Effect, severity: Severity, words: str, remedy: str, note: str = ""
+) -> Row:
+    return code, heading, scope, effect, severity, words, remedy, note
 
 
-def _claim(code: str, words: str, remedy: str = _FIGURES, scope: Scope = Scope.GPU) -> Row:
-    return _row(scope, code, Effect.WITHHOLD, Severity.TICKET, words, remedy)
+def _claim(code: str, heading: str, words: str, remedy: str = _FIGURES, scope: Scope = Scope.GPU) -> Row:
+    return _row(scope, code, heading, Effect.WITHHOLD, Severity.TICKET, words, remedy)
 
 
 _host = partial(_row, Scope.HOST)
@@ -77,10 +79,12 @@ _access = partial(_row, Scope.ACCESS)
 class ConditionCode(StrEnum):
     """Every condition by its code, which is stable: operators' alerts hang on it.
 
-    words: what is so, for whoever sees the host or the Master; remedy: what to run and where to look, for its owner;
-    note: what placement says of a host to whoever asks for work that the condition is about.
+    heading: a name of a few words, for lists and events; words: what is so, for whoever sees the host or the Master;
+    remedy: what to run and where to look, for its owner; note: what placement says of a host to whoever asks for
+    work that the condition is about.
     """
 
+    heading: str
     scope: Scope
     effect: Effect
     severity: Severity
@@ -89,12 +93,21 @@ class ConditionCode(StrEnum):
     note: str
 
     def __new__(
-        cls, code: str, scope: Scope, effect: Effect, severity: Severity, words: str, remedy: str, note: str
+        cls,
+        code: str,
+        heading: str,
+        scope: Scope,
+        effect: Effect,
+        severity: Severity,
+        words: str,
+        remedy: str,
+        note: str,
     ) -> Self:
         """One row as a text, its code."""
         self = str.__new__(cls, code)
         self._value_ = code
         self.scope, self.effect, self.severity = scope, effect, severity
+        self.heading = heading
         self.words, self.remedy, self.note = words, remedy, note
         return self
 
@@ -107,6 +120,7 @@ class ConditionCode(StrEnum):
 
     AGENT_DISK_FULL = _host(
         "agent.disk_full",
+        "Disk full",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The disk of this host is full; it takes no new work until there is room.",
@@ -115,6 +129,7 @@ class ConditionCode(StrEnum):
     )
     AGENT_STORAGE_FAILED = _host(
         "agent.storage_failed",
+        "Agent cannot write to its disk",
         Effect.NONE,
         Severity.TICKET,
         "The agent of this host could not write to its data directory.",
@@ -122,6 +137,7 @@ class ConditionCode(StrEnum):
     )
     AGENT_BUG_MET = _host(
         "agent.bug_met",
+        "Bug in the agent",
         Effect.NONE,
         Severity.TICKET,
         "This host's agent has met a bug of its own within a day. The bug ended only what met it.",
@@ -129,6 +145,7 @@ class ConditionCode(StrEnum):
     )
     CLOCK_SKEW = _host(
         "clock.skew",
+        "Clock is wrong",
         Effect.NONE,
         Severity.TICKET,
         "The host's clock differs from the Master's by more than 5 s.",
@@ -136,6 +153,7 @@ class ConditionCode(StrEnum):
     )
     DOCKER_LOST = _host(
         "docker.lost",
+        "Container daemon does not answer",
         Effect.NONE,
         Severity.PAGE,
         "The container daemon of this host does not answer any more, so that it runs no containers.",
@@ -144,6 +162,7 @@ class ConditionCode(StrEnum):
     )
     DOCKER_UNFENCED = _host(
         "docker.unfenced",
+        "Containers reach the host's network",
         Effect.NONE,
         Severity.TICKET,
         "Containers on this host reach its network, so that they run its owner's work only.",
@@ -151,6 +170,7 @@ class ConditionCode(StrEnum):
     )
     DOCKER_NO_GPUS = _host(
         "docker.no_gpus",
+        "Containers get no GPUs",
         Effect.NONE,
         Severity.TICKET,
         "Containers on this host get no NVIDIA GPUs, since its container daemon knows no NVIDIA Container Toolkit. Its "
@@ -161,6 +181,7 @@ class ConditionCode(StrEnum):
     )
     DOCKER_SILENT = _host(
         "docker.silent",
+        "Ended work waits for the container daemon",
         Effect.NONE,
         Severity.TICKET,
         "Work that has ended waits for the container daemon of this host, which does not answer. A container of it may "
@@ -170,6 +191,7 @@ class ConditionCode(StrEnum):
     )
     PROCESS_UNCONFINED = _host(
         "process.unconfined",
+        "Processes run without a sandbox",
         Effect.NONE,
         Severity.INFO,
         "Processes on this host run without a sandbox, with all rights of the agent's user: its owner started the "
@@ -179,6 +201,7 @@ class ConditionCode(StrEnum):
     )
     PROCESS_NO_SANDBOX = _host(
         "process.no_sandbox",
+        "No sandbox for processes",
         Effect.NONE,
         Severity.TICKET,
         "No sandbox can be made on this host, so that it runs no processes, only containers.",
@@ -187,6 +210,7 @@ class ConditionCode(StrEnum):
     )
     PROCESS_NO_NETWORK = _host(
         "process.no_network",
+        "Processes reach no network",
         Effect.NONE,
         Severity.TICKET,
         "Processes on this host reach no network but a cluster's own.",
@@ -195,6 +219,7 @@ class ConditionCode(StrEnum):
     )
     HOST_SWEEP_STALLED = _host(
         "host.sweep_stalled",
+        "Host figures hang",
         Effect.NONE,
         Severity.TICKET,
         "Reading the host's own figures hangs, mostly on a dead network disk.",
@@ -202,6 +227,7 @@ class ConditionCode(StrEnum):
     )
     GPU_NONE = _host(
         "gpu.none",
+        "No GPU",
         Effect.NONE,
         Severity.INFO,
         "The host has no GPU that its agent can see; it is offered by its processors.",
@@ -209,6 +235,7 @@ class ConditionCode(StrEnum):
     )
     GPU_EVENTS_UNSUPPORTED = _host(
         "gpu.events_unsupported",
+        "Driver reports no faults",
         Effect.NONE,
         Severity.INFO,
         "The driver reports no faults by itself; they are found late or not at all.",
@@ -219,6 +246,7 @@ class ConditionCode(StrEnum):
 
     GPU_NO_DRIVER = _gpus(
         "gpu.no_driver",
+        "No GPU driver",
         Effect.WITHHOLD,
         Severity.TICKET,
         "There is a GPU, but no driver that answers.",
@@ -226,6 +254,7 @@ class ConditionCode(StrEnum):
     )
     GPU_NO_PERMISSION = _gpus(
         "gpu.no_permission",
+        "Driver refuses the agent's user",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The driver refuses the agent's user.",
@@ -233,6 +262,7 @@ class ConditionCode(StrEnum):
     )
     GPU_DRIVER_MISMATCH = _gpus(
         "gpu.driver_mismatch",
+        "Driver versions differ",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The driver's library and its kernel module differ in version, as after an upgrade.",
@@ -240,6 +270,7 @@ class ConditionCode(StrEnum):
     )
     GPU_UNAVAILABLE = _gpus(
         "gpu.unavailable",
+        "GPU driver error",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The GPU driver answers with an error.",
@@ -247,6 +278,7 @@ class ConditionCode(StrEnum):
     )
     GPU_INITIALISING = _gpus(
         "gpu.initialising",
+        "GPU driver is starting",
         Effect.WITHHOLD,
         Severity.INFO,
         "The GPU driver is starting.",
@@ -254,6 +286,7 @@ class ConditionCode(StrEnum):
     )
     GPU_SWEEP_STALLED = _gpus(
         "gpu.sweep_stalled",
+        "GPU driver does not answer",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The GPU driver does not answer in time, so the state of the GPUs is not known.",
@@ -264,6 +297,7 @@ class ConditionCode(StrEnum):
 
     GPU_LOST = _gpu(
         "gpu.lost",
+        "GPU lost",
         Effect.FAULT,
         Severity.TICKET,
         "This GPU fell off its bus; the others go on.",
@@ -271,6 +305,7 @@ class ConditionCode(StrEnum):
     )
     GPU_REMAP_FAILED = _gpu(
         "gpu.remap_failed",
+        "Memory repair failed",
         Effect.FAULT,
         Severity.TICKET,
         "Memory of this GPU could not be repaired.",
@@ -278,6 +313,7 @@ class ConditionCode(StrEnum):
     )
     GPU_HOST_FAULT = _gpu(
         "gpu.host_fault",
+        "Hardware fault",
         Effect.FAULT,
         Severity.TICKET,
         "The driver reported a fault of the hardware, which no program causes.",
@@ -285,6 +321,7 @@ class ConditionCode(StrEnum):
     )
     GPU_REMAP_PENDING = _gpu(
         "gpu.remap_pending",
+        "Memory repair pending",
         Effect.DEGRADE,
         Severity.TICKET,
         "Memory of this GPU waits to be repaired.",
@@ -292,6 +329,7 @@ class ConditionCode(StrEnum):
     )
     GPU_HOT = _gpu(
         "gpu.hot",
+        "Too hot",
         Effect.DEGRADE,
         Severity.TICKET,
         "This GPU is within 10 degrees of slowing itself down.",
@@ -299,6 +337,7 @@ class ConditionCode(StrEnum):
     )
     GPU_THROTTLED = _gpu(
         "gpu.throttled",
+        "Slowed down",
         Effect.DEGRADE,
         Severity.TICKET,
         "This GPU slows itself down by heat or by its power supply.",
@@ -306,6 +345,7 @@ class ConditionCode(StrEnum):
     )
     GPU_KERNEL_DIFFERS = _gpu(
         "gpu.kernel_differs",
+        "Kernel and driver name different cards",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The kernel names another card than the driver's library does; this GPU is not offered.",
@@ -313,6 +353,7 @@ class ConditionCode(StrEnum):
     )
     GPU_NOT_SERVED = _gpu(
         "gpu.not_served",
+        "Card without a driver",
         Effect.WITHHOLD,
         Severity.TICKET,
         "This card is on the bus, but no driver serves it that the agent reads; it is shown and not offered.",
@@ -321,6 +362,7 @@ class ConditionCode(StrEnum):
     )
     GPU_MIG_CHANGED = _gpu(
         "gpu.mig_changed",
+        "MIG mode changed",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The MIG mode of this GPU is not the one it was listed in, or is about to change.",
@@ -328,6 +370,7 @@ class ConditionCode(StrEnum):
     )
     GPU_FOREIGN_USE = _gpu(
         "gpu.foreign_use",
+        "Used by something else",
         Effect.WITHHOLD,
         Severity.TICKET,
         "Something other than rented work uses this GPU; it is not offered meanwhile.",
@@ -335,6 +378,7 @@ class ConditionCode(StrEnum):
     )
     GPU_STRIPPED = _gpu(
         "gpu.stripped",
+        "Container lost its GPU",
         Effect.WITHHOLD,
         Severity.TICKET,
         "The container that rents this GPU cannot open it any more. What it has open goes on.",
@@ -343,6 +387,7 @@ class ConditionCode(StrEnum):
     )
     GPU_DUPLICATE_UUID = _gpu(
         "gpu.duplicate_uuid",
+        "Two GPUs with one id",
         Effect.NONE,
         Severity.TICKET,
         "Two GPUs of this host claim one id; the second is left out.",
@@ -353,6 +398,7 @@ class ConditionCode(StrEnum):
 
     CHALLENGE_RUNNING = _gpu(
         "challenge.running",
+        "Being verified",
         Effect.WITHHOLD,
         Severity.INFO,
         "This GPU is being challenged; it is back in a moment.",
@@ -360,6 +406,7 @@ class ConditionCode(StrEnum):
     )
     CHALLENGE_FAILED = _gpu(
         "challenge.failed",
+        "Verification failed",
         Effect.WITHHOLD,
         Severity.TICKET,
         "This GPU failed its challenge. It is not offered until it passes one.",
@@ -367,6 +414,7 @@ class ConditionCode(StrEnum):
     )
     CHALLENGE_APART = _gpu(
         "challenge.apart",
+        "Cards answered one after another",
         Effect.WITHHOLD,
         Severity.TICKET,
         "GPUs of one class were challenged in the same second and worked one after another, as one card that answers "
@@ -375,17 +423,27 @@ class ConditionCode(StrEnum):
     )
     GPU_LISTED_ELSEWHERE = _gpu(
         "gpu.listed_elsewhere",
+        "In use on another host",
         Effect.WITHHOLD,
         Severity.TICKET,
         "A GPU with this id is in use on another host; it is not offered here.",
         "If the card has moved, wait until the lease on the other host ends. If not, quarantine the host that lies.",
     )
-    CLAIM_UUID_SHARED = _claim("claim.uuid_shared", "Another live host claimed a card of this UUID before.", _RIVALS)
+    CLAIM_UUID_SHARED = _claim(
+        "claim.uuid_shared",
+        "UUID claimed by another host",
+        "Another live host claimed a card of this UUID before.",
+        _RIVALS,
+    )
     CLAIM_SERIAL_SHARED = _claim(
-        "claim.serial_shared", "Another live host claimed a card of this serial number before.", _RIVALS
+        "claim.serial_shared",
+        "Serial number claimed by another host",
+        "Another live host claimed a card of this serial number before.",
+        _RIVALS,
     )
     DISPUTED_UUID = _gpu(
         "disputed.uuid",
+        "Another host claims this UUID",
         Effect.NONE,
         Severity.TICKET,
         "Another live host claims a card of this UUID since later; it stays on offer here.",
@@ -393,6 +451,7 @@ class ConditionCode(StrEnum):
     )
     DISPUTED_SERIAL = _gpu(
         "disputed.serial",
+        "Another host claims this serial number",
         Effect.NONE,
         Severity.TICKET,
         "Another live host claims a card of this serial number since later; it stays on offer here.",
@@ -401,44 +460,77 @@ class ConditionCode(StrEnum):
 
     # --- one GPU, found by the Master: what a host says of it cannot be true (docs/claims.md) ------------------------
 
-    CLAIM_VENDOR = _claim("claim.vendor", "The PCI id is another maker's.")
-    CLAIM_NAME = _claim("claim.name", "The name is not that of the model whose PCI id it has.")
-    CLAIM_MEMORY = _claim("claim.memory", "It has more or less memory than the model's driver reports.")
-    CLAIM_MEMORY_GRAIN = _claim("claim.memory_grain", "Its memory is a total that no driver counts to.")
-    CLAIM_CAPABILITY = _claim("claim.capability", "It has another compute capability than the model.")
-    CLAIM_POWER = _claim("claim.power", "Its power limit is above the highest one allowed.")
-    CLAIM_POWER_RANGE = _claim("claim.power_range", "The model is not built for its highest power limit.")
-    CLAIM_LINK = _claim("claim.link", "Its PCIe link does not exist.")
-    CLAIM_CLOCKS = _claim("claim.clocks", "It has a clock that no card reaches, or that all exceed.")
-    CLAIM_BUS = _claim("claim.bus", "Its memory bus has a width that does not exist.")
-    CLAIM_BANDWIDTH = _claim("claim.bandwidth", "Its memory clock and width do not give the model's bandwidth.")
-    CLAIM_CORES = _claim("claim.cores", "Its cores are no whole number of multiprocessors.")
-    CLAIM_MIG = _claim("claim.mig", "MIG is on, and the model has none.")
-    CLAIM_ECC = _claim("claim.ecc", "ECC is on, and the model has none.")
-    CLAIM_UUID = _claim("claim.uuid", "Its UUID is not of NVML's form.")
-    CLAIM_UUID_TWICE = _claim("claim.uuid_twice", "Two cards of the host have one UUID.")
-    CLAIM_SERIAL_TWICE = _claim("claim.serial_twice", "Two cards of the host have one serial number.")
-    CLAIM_PCI_ADDRESS = _claim("claim.pci_address", "Its PCI address is none.")
-    CLAIM_PCI_ADDRESS_TWICE = _claim("claim.pci_address_twice", "Two cards of the host have one PCI address.")
-    CLAIM_INDEX_TWICE = _claim("claim.index_twice", "Two cards of a maker have one index.")
-    CLAIM_MINOR_TWICE = _claim("claim.minor_twice", "Two cards of a maker have one device file.")
-    CLAIM_DRIVER = _claim(
-        "claim.driver", "There are NVIDIA cards, and no driver, or one of no known form.", scope=Scope.GPUS
+    CLAIM_VENDOR = _claim("claim.vendor", "Maker does not match", "The PCI id is another maker's.")
+    CLAIM_NAME = _claim("claim.name", "Name does not match", "The name is not that of the model whose PCI id it has.")
+    CLAIM_MEMORY = _claim(
+        "claim.memory", "Memory size does not match", "It has more or less memory than the model's driver reports."
     )
-    CLAIM_MEMORY_UNLIKE = _claim("claim.memory_unlike", "Boards that must be alike differ in memory.")
-    CLAIM_POWER_UNLIKE = _claim("claim.power_unlike", "Boards that must be alike differ in their highest power limit.")
+    CLAIM_MEMORY_GRAIN = _claim(
+        "claim.memory_grain", "Impossible memory size", "Its memory is a total that no driver counts to."
+    )
+    CLAIM_CAPABILITY = _claim(
+        "claim.capability", "Compute capability does not match", "It has another compute capability than the model."
+    )
+    CLAIM_POWER = _claim("claim.power", "Impossible power limit", "Its power limit is above the highest one allowed.")
+    CLAIM_POWER_RANGE = _claim(
+        "claim.power_range", "Power limit does not match", "The model is not built for its highest power limit."
+    )
+    CLAIM_LINK = _claim("claim.link", "Impossible PCIe link", "Its PCIe link does not exist.")
+    CLAIM_CLOCKS = _claim(
+        "claim.clocks", "Impossible clock", "It has a clock that no card reaches, or that all exceed."
+    )
+    CLAIM_BUS = _claim("claim.bus", "Impossible memory bus", "Its memory bus has a width that does not exist.")
+    CLAIM_BANDWIDTH = _claim(
+        "claim.bandwidth",
+        "Memory bandwidth does not match",
+        "Its memory clock and width do not give the model's bandwidth.",
+    )
+    CLAIM_CORES = _claim(
+        "claim.cores", "Impossible number of cores", "Its cores are no whole number of multiprocessors."
+    )
+    CLAIM_MIG = _claim("claim.mig", "MIG on a model without it", "MIG is on, and the model has none.")
+    CLAIM_ECC = _claim("claim.ecc", "ECC on a model without it", "ECC is on, and the model has none.")
+    CLAIM_UUID = _claim("claim.uuid", "Impossible UUID", "Its UUID is not of NVML's form.")
+    CLAIM_UUID_TWICE = _claim("claim.uuid_twice", "UUID used twice", "Two cards of the host have one UUID.")
+    CLAIM_SERIAL_TWICE = _claim(
+        "claim.serial_twice", "Serial number used twice", "Two cards of the host have one serial number."
+    )
+    CLAIM_PCI_ADDRESS = _claim("claim.pci_address", "Impossible PCI address", "Its PCI address is none.")
+    CLAIM_PCI_ADDRESS_TWICE = _claim(
+        "claim.pci_address_twice", "PCI address used twice", "Two cards of the host have one PCI address."
+    )
+    CLAIM_INDEX_TWICE = _claim("claim.index_twice", "Index used twice", "Two cards of a maker have one index.")
+    CLAIM_MINOR_TWICE = _claim(
+        "claim.minor_twice", "Device file used twice", "Two cards of a maker have one device file."
+    )
+    CLAIM_DRIVER = _claim(
+        "claim.driver",
+        "Unknown driver version",
+        "There are NVIDIA cards, and no driver, or one of no known form.",
+        scope=Scope.GPUS,
+    )
+    CLAIM_MEMORY_UNLIKE = _claim(
+        "claim.memory_unlike", "Memory sizes differ on one board", "Boards that must be alike differ in memory."
+    )
+    CLAIM_POWER_UNLIKE = _claim(
+        "claim.power_unlike",
+        "Power limits differ on one board",
+        "Boards that must be alike differ in their highest power limit.",
+    )
 
     # --- the Master and its Accesses ---------------------------------------------------------------------------------
 
     MASTER_DISK_FULL = _master(
         "master.disk_full",
+        "Server disk full",
         Effect.WITHHOLD,
         Severity.PAGE,
-        "A disk of the Master is full: no new clusters and no new members, and samples stay with the agents.",
+        "A disk of the Master is full: nothing new starts, and samples stay with the agents.",
         "`df -h` and `du -xsh` show what takes the space: move backups and logs away, or enlarge the disk.",
     )
     MASTER_LOG_FAILED = _master(
         "master.log_failed",
+        "Samples are not stored",
         Effect.NONE,
         Severity.PAGE,
         "Samples are not stored since a write of the telemetry log failed. The agents keep theirs and send them again.",
@@ -446,6 +538,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_CLOCK_JUMPED = _master(
         "master.clock_jumped",
+        "Server clock has jumped",
         Effect.NONE,
         Severity.PAGE,
         "The clock of the Master's machine has jumped. The Master's own goes on as before, so that nothing expires or "
@@ -454,6 +547,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_LATER_SEEN = _master(
         "master.later_seen",
+        "Hosts obey another Master",
         Effect.NONE,
         Severity.PAGE,
         "Hosts say that they obey a later Master of this market. They are refused here.",
@@ -462,6 +556,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_CERTIFICATE = _master(
         "master.certificate",
+        "TLS certificate expires",
         Effect.NONE,
         Severity.TICKET,
         "The TLS certificate that an operator gave for browsers is about to expire, or a renewed one is not taken.",
@@ -470,6 +565,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_BUG_MET = _master(
         "master.bug_met",
+        "Bug in the Master",
         Effect.NONE,
         Severity.TICKET,
         "The Master has met a bug of its own within a day. The bug ended only what met it.",
@@ -477,14 +573,16 @@ class ConditionCode(StrEnum):
     )
     MASTER_ITEM_GIVEN_UP = _master(
         "master.item_given_up",
+        "Work given up after repeated bugs",
         Effect.NONE,
         Severity.TICKET,
-        "The Master met a bug several times in a row with the same job, cluster or host, and has given it up or passes "
+        "The Master met a bug several times in a row with the same job, machine or host, and has given it up or passes "
         "over it.",
         _BUG.format(whose="the Master's"),
     )
     MASTER_ROW_UNREADABLE = _master(
         "master.row_unreadable",
+        "Unreadable rows in the database",
         Effect.NONE,
         Severity.TICKET,
         "Rows of the database cannot be read and are passed over. Everything else goes on.",
@@ -492,6 +590,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_PROVIDER_AWAY = _master(
         "master.provider_away",
+        "Identity provider does not answer",
         Effect.NONE,
         Severity.TICKET,
         "An identity provider does not answer as it should. Nobody new signs in by it; who is signed in stays so.",
@@ -499,6 +598,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_MAIL_FAILED = _master(
         "master.mail_failed",
+        "Mail is not delivered",
         Effect.NONE,
         Severity.TICKET,
         "Mail was not delivered: invitations, links to new passwords. It is tried again for two days.",
@@ -507,6 +607,7 @@ class ConditionCode(StrEnum):
     )
     AUDIT_BROKEN = _master(
         "audit.broken",
+        "Audit log is not intact",
         Effect.NONE,
         Severity.PAGE,
         "The audit log is not intact.",
@@ -515,6 +616,7 @@ class ConditionCode(StrEnum):
     )
     BUS_ALONE = _master(
         "bus_alone",
+        "Message bus is cut off",
         Effect.NONE,
         Severity.TICKET,
         "The bus reaches one process of the Master only: live pages of the others are up to a second late, and each "
@@ -523,10 +625,11 @@ class ConditionCode(StrEnum):
     )
     ACCESS_BUG_MET = _access(
         "access.bug_met",
+        "Bug in a relay",
         Effect.NONE,
         Severity.TICKET,
-        "Accesses have met a bug of their own. The bug ended only what met it.",
-        _BUG.format(whose="that Access's"),
+        "Relays have met a bug of their own. The bug ended only what met it.",
+        _BUG.format(whose="that relay's"),
     )
 
 
@@ -540,6 +643,12 @@ def split(text: str) -> tuple[str, str]:
     """The code and the subject (a GPU's id, or empty) of a condition as agents write it: `code` or `code:subject`."""
     code, _, subject = text.partition(":")
     return code, subject
+
+
+def heading_of(text: str) -> str:
+    """The name of a condition as agents write it, in a few words: of a code without a row, its last part's."""
+    known = find(text)
+    return split(text)[0].rpartition(".")[2].replace("_", " ") if known is None else known.heading
 
 
 def find(text: str) -> ConditionCode | None:

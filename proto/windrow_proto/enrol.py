@@ -271,13 +271,13 @@ def fetch_regions(url: str, ca_pem: bytes, master_public: bytes, timeout_s: floa
     path = urlsplit(url).path
     status, payload = _call(url, "GET", path if path not in ("", "/") else "/api/v1/regions", None, context, timeout_s)
     if status != 200:
-        raise Unavailable(f"{url} answered {status} where the map of Accesses should be.")
+        raise Unavailable(f"{url} answered {status} where the map of relays should be.")
     try:
         signed = _region_map(json.loads(payload), master_public)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidInput(f"What {url} answered is no map of Accesses.") from error
+        raise InvalidInput(f"What {url} answered is no map of relays.") from error
     if not signed:
-        raise InvalidInput(f"The map of Accesses under {url} is empty.")
+        raise InvalidInput(f"The map of relays under {url} is empty.")
     return signed
 
 

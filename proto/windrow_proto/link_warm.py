@@ -53,7 +53,7 @@ class GrpcWarmLink:
             raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None
         if reply.nonce != nonce:
             await self.close()
-            raise LinkClosed("The Access answered another ping.")
+            raise LinkClosed("The relay answered another ping.")
         return answer_of(reply, int((loop.time() - begin) * SECOND))
 
     async def connect(self, deadline_ns: int) -> DialledLink:
@@ -87,7 +87,7 @@ async def pinged(
                 reply = await ask(services_pb2.PingRequest(nonce=nonce))
                 times_s.append(now_s() - begin_s)
                 if reply.nonce != nonce:
-                    raise LinkClosed("The Access answered another ping.")
+                    raise LinkClosed("The relay answered another ping.")
     except TimeoutError:
         if len(times_s) < PINGS_MIN:
             raise LinkClosed(f"No answer to a ping within {deadline_ns / SECOND:.1f} s.") from None

@@ -4,6 +4,7 @@ A number is never reused. `scale` turns the wire's integer into the unit: value 
 OTel names follow the hardware conventions of OpenTelemetry (status: development); DCGM names those of dcgm_fields.h.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -183,6 +184,14 @@ GPU_MEMORY: Final = "gpu.memory_bytes_per_s"
 GPU_MATRIX: Final = "gpu.matrix_operations_per_s"
 """Benchmark: multiplications and additions of 32-bit integers per second in a product of large matrices; its subject is
 the GPU's UUID."""
+BENCHMARK_NAMES: Final[Mapping[str, str]] = {
+    CPU_HASH: "processor speed (SHA-256)",
+    MEMORY_COPY: "memory speed",
+    DISK_WRITE: "disk writing speed",
+    GPU_MEMORY: "GPU memory speed",
+    GPU_MATRIX: "matrix speed",
+}
+"""What people call the benchmarks."""
 BENCHMARK_UNIT: Final = "By/s"
 MATRIX_UNIT: Final = "{operation}/s"
 MEMORY_COPY_THREADS: Final = 8

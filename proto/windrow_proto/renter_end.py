@@ -82,7 +82,7 @@ class RenterEnd(Connection):
                     raise
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
             raise Unavailable(
-                f"The Access at {ticket.address} does not join the tunnel: {error or 'no answer'}."
+                f"The relay at {ticket.address} does not join the tunnel: {error or 'no answer'}."
             ) from error
         self.write(ticket.secret)
 
@@ -116,7 +116,7 @@ class RenterEnd(Connection):
         """The Access or the host has cut it, or this end has closed it."""
         super().connection_lost(error)
         if self._transport is not None:
-            self._side.cut(self._refusal or LinkClosed("The host or its Access has cut the tunnel."))
+            self._side.cut(self._refusal or LinkClosed("The host or its relay has cut the tunnel."))
 
     def pause_writing(self) -> None:
         """The tunnel does not take more."""

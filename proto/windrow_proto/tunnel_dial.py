@@ -16,7 +16,7 @@ async def come(address: str, ca_pem: bytes, grant: str) -> ssl.SSLSocket:
     try:
         connection = await sockets.approach(address, ca_pem, name)
     except ValueError:
-        raise InvalidInput(f"{address!r} is no address of an Access.") from None
+        raise InvalidInput(f"{address!r} is no address of a relay.") from None
     await sockets.ask(connection, grant, name)
     return connection
 

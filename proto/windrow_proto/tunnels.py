@@ -68,7 +68,7 @@ def secret_digest(secret: bytes) -> bytes:
 def judge_secret(said: bytes, digest: bytes) -> None:
     """Return if this is the secret of which the Master told the digest; raises BadProof."""
     if not hmac.compare_digest(secret_digest(said), digest):
-        raise BadProof("Whoever came through the Access is not the renter of this tunnel.")
+        raise BadProof("Whoever came through the relay is not the renter of this tunnel.")
 
 
 def market_error(error: TunnelError) -> WindrowError:

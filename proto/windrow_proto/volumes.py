@@ -82,7 +82,7 @@ def check_mounts(mounts: Iterable[Mount]) -> None:
         volume_name(mount.name)
         seen.append(mount)
     if len(seen) > MOUNTS_MAX:
-        raise InvalidInput(f"At most {MOUNTS_MAX} volumes go with one cluster or job.", subject="volumes")
+        raise InvalidInput(f"At most {MOUNTS_MAX} volumes go with one machine or job.", subject="volumes")
 
 
 def _check_path(path: str) -> None:

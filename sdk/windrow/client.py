@@ -119,7 +119,7 @@ class Client(Transport):
                     return cluster
                 if time.monotonic() > ends:
                     break
-        raise WaitTimedOut(f"Cluster {cluster_id} is still {cluster['phase']} after {timeout_s:.0f} s.")
+        raise WaitTimedOut(f"Machine {cluster_id} is still {cluster['phase']} after {timeout_s:.0f} s.")
 
     def _followed(self, cluster_id: str, ends: float) -> Generator[Json]:
         """The cluster as it is and after each change; where its stream breaks or is silent, by looking again."""

@@ -51,7 +51,7 @@ CLUSTER: Final = (
     Field("kind", "text", default="box", flag="--kind", help="box, service, gang, ray or dask."),
     Field("ports", "wholes", flag="--port", help="Port of the service."),
     Field("hosts", "whole", default=1, flag="--hosts", help="Number of hosts (gang, ray, dask); each provides these resources.", least=1, most=64),
-    Field("restart_members", "yes", flag="--restart-members", help="Restart the whole gang when a member is lost."),
+    Field("restart_members", "yes", flag="--restart-members", help="Restart all hosts' programs when one is lost."),
     Field("ssh_keys", "texts"),
     Field("notebook", "yes"),
     Field("idle_seconds", "span", flag="--idle", help="End it when unused this long (no command, file transfer or tunnel): 30m."),

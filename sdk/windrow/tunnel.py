@@ -36,7 +36,7 @@ itself."""
 ELSEWHERE = frozenset({"unavailable", "host_unreachable", "too_many", "deadline_exceeded", "forbidden"})
 """The codes of refusals where another Access may do better: the host or the Master is not connected to it (older ones:
 forbidden), it is full, the host did not come. A grant that is over, used or wrong is so everywhere."""
-CUT = "The tunnel was cut: the cluster or your right to it has ended, or its host has lost its connection."
+CUT = "The tunnel was cut: the machine or your right to it has ended, or its host has lost its connection."
 
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -69,11 +69,11 @@ async def reach(
                     if again is None and len(said) == 1:
                         raise
                     if again is None:
-                        words = f"None of {len(said)} Accesses took the tunnel."
+                        words = f"None of {len(said)} relays took the tunnel."
                         raise TunnelRefused(" ".join((words, *said.values()))) from refused
                 ticket, access = again, None
     except TimeoutError:
-        words = f"No Access took the tunnel within {REACH_S:.0f} s."
+        words = f"No relay took the tunnel within {REACH_S:.0f} s."
         raise TunnelRefused(" ".join((words, *said.values()))) from None
 
 
@@ -100,7 +100,7 @@ def _has_others(ticket: dict[str, Any], tried: Container[str]) -> bool:
 
 def _words(ticket: dict[str, Any], refused: Exception) -> str:
     words, address = str(refused), str(ticket["address"])
-    return words if address in words else f"The Access at {address} says: {words}"
+    return words if address in words else f"The relay at {address} says: {words}"
 
 
 async def approach(where: dict[str, Any], within_s: float = DIAL_S) -> ssl.SSLSocket:
@@ -110,7 +110,7 @@ async def approach(where: dict[str, Any], within_s: float = DIAL_S) -> ssl.SSLSo
             return await sockets.approach(str(where["address"]), str(where["ca_pem"]).encode(), where["server_name"])
     except (OSError, TimeoutError, ValueError) as error:  # ssl.SSLError is an OSError
         raise AccessRefused(
-            f"The Access at {where['address']} does not answer ({error or 'no answer in time'}). Its port for "
+            f"The relay at {where['address']} does not answer ({error or 'no answer in time'}). Its port for "
             "tunnels must be open from here; ask who runs this market, or try again."
         ) from error
 
@@ -133,7 +133,7 @@ async def dial(ticket: dict[str, Any], access: ssl.SSLSocket | None = None) -> T
     except TimeoutError:
         raise TunnelRefused("The host did not greet in time. Try again.") from None
     except (OSError, ValueError) as error:
-        raise TunnelRefused(f"The host could not be reached through its Access: {error}. Try again.") from error
+        raise TunnelRefused(f"The host could not be reached through its relay: {error}. Try again.") from error
 
 
 async def _through(ticket: dict[str, Any], access: ssl.SSLSocket) -> socket.socket:
@@ -146,7 +146,7 @@ async def _through(ticket: dict[str, Any], access: ssl.SSLSocket) -> socket.sock
     except errors.Refused as refused:
         raise _refusal(refused) from refused
     except (OSError, TimeoutError, ValueError) as error:
-        words = f"The Access at {ticket['address']} did not join the tunnel ({error or 'no answer in time'})."
+        words = f"The relay at {ticket['address']} did not join the tunnel ({error or 'no answer in time'})."
         raise AccessRefused(f"{words} Try again.") from error
 
 

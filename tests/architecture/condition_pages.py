@@ -35,7 +35,7 @@ HEADINGS: Final = {
     Scope.GPUS: "All GPUs of a host",
     Scope.GPU: "One GPU or slice: `CODE:GPU`",
     Scope.MASTER: "The Master",
-    Scope.ACCESS: "An Access",
+    Scope.ACCESS: "A relay",
 }
 RULES_HEAD: Final = """# Written by `make conditions` from proto/windrow_proto/conditions.py; change it there.
 groups:

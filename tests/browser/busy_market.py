@@ -75,6 +75,7 @@ def own_hosts(market: BusyMarket, folder: Path, count: int, agent: str, seed: in
             tokens = [api.request("POST", "/join-tokens", body={"role": "host"})["join_token"] for _ in range(count)]
         (folder / "tokens").write_text("\n".join(tokens))
     words = [sys.executable, "-m", agent, "simulate", "--count", str(count), "--seed", str(seed)]
+    words += ["--name", folder.name]  # the market has simulated hosts of its own, with the usual names
     words += ["--data-dir", str(folder), "--master", market.stack.cli["local_url"]]
     words += ["--token-file", str(folder / "tokens")]
     with (folder / "log").open("ab") as log, subprocess.Popen(words, stdout=log, stderr=log, env=os.environ) as process:

@@ -13,6 +13,7 @@ def attached(world: World) -> list[Json]:
     return [
         {
             "access_id": f"access_{region}",
+            "name": f"relay {region}",
             "region": region,
             "address": "127.0.0.1:7443",
             "version": "0.1.0",
@@ -29,7 +30,9 @@ def attached(world: World) -> list[Json]:
 
 def _row(world: World, access: Json) -> Json:
     drain = world.drains.get(access["access_id"])
-    shared = {key: access[key] for key in ("region", "address", "version", "workers", "agents", "load_permille")}
+    shared = {
+        key: access[key] for key in ("name", "region", "address", "version", "workers", "agents", "load_permille")
+    }
     return shared | {
         "id": access["access_id"],
         "state": "serving" if drain is None else "draining",
@@ -83,7 +86,10 @@ def access_routes(app: FastAPI, world: World) -> None:
         gone |= {"region": None, "state": "departed", "workers": 0, "agents": 0, "load_permille": 0}
         return listed(
             [_row(world, one) for one in attached(world)]
-            + [gone | {"id": name} | _stopping(world, name) for name in world.departed]
+            + [
+                gone | {"id": name, "name": f"relay {name.removeprefix('access_')}"} | _stopping(world, name)
+                for name in world.departed
+            ]
         )
 
     @app.get("/api/v1/accesses/agents")
@@ -107,7 +113,7 @@ def access_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/accesses/{access_id}/{verb}")
     async def drain(access_id: str, verb: str, body: Json = Body()) -> Any:
         if verb == "drain" and {f"access_{region}" for region in world.accesses} - {*world.drains, access_id} == set():
-            return problem(409, "conflict", "Conflict", "No other Access could take its agents.", access_id)
+            return problem(409, "conflict", "Conflict", "No other relay could take its agents.", access_id)
         if verb == "drain":
             world.drains[access_id] = body["reason"]
         else:

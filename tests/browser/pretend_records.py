@@ -130,6 +130,7 @@ def _entries() -> list[Json]:
             "reason": reason,
             "fields": {"name": "=first"} if action == "token.make" else {},
             "chain": f"{index:064x}",
+            "names": {"host_019a0000-0000-7000-8000-000000000001": "workbench", "account_1": "ada"},
         }
         for index, (actor, action, subject, reason) in enumerate(rows)
     ]

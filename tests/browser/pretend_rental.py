@@ -126,8 +126,8 @@ def _requested(world: World, body: Json, fit: Json) -> str:
     urls = {str(port): f"https://{name}:7743/" for port, name in named.items()} if is_service else {}
     world.clusters[cluster_id] = {
         "id": cluster_id,
-        "name": body.get("name") or f"box-{number}",
-        "forward_host": f"{body.get('name') or f'box-{number}'}.localhost",
+        "name": body.get("name") or f"machine-{number}",
+        "forward_host": f"{body.get('name') or f'machine-{number}'}.localhost",
         "account_id": "account_1",
         "kind": body["kind"],
         "phase": "creating",

@@ -7,10 +7,12 @@ from typing import Any
 
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.event_severity import severity_of
+from windrow_master.api.event_texts import title_of
 from windrow_master.api.gpu_shapes import field_json
 from windrow_proto.gpu_fields import GPU_FIELDS, Group, fact
 from windrow_proto.host_fields import HOST_FIELDS, HostGroup, value
 from windrow_proto.ids import GpuUuid
+from windrow_proto.metrics import BENCHMARK_NAMES
 from windrow_proto.model import GpuFacts, Inventory
 
 Json = dict[str, Any]
@@ -21,7 +23,7 @@ MODELS = (
 )
 REGIONS = ("north", "south")
 GIB = 1024**3
-PROOF_WORDS = "SSH reached in 1.9 s, 941 Mbit/s up and 938 Mbit/s down measured by the relay access_north, tier cpu/A"
+PROOF_WORDS = "SSH reached in 1.9 s, 941 Mbit/s up and 938 Mbit/s down measured by one relay, CPU · grade A"
 
 
 def at(seconds_ago: float = 0.0) -> str:
@@ -148,7 +150,7 @@ class World:
         number, given = len(self.events), fields or {}
         row = {"id": f"event_{number:012d}", "number": number, "at": at(), "kind": kind, "subjects": subjects}
         names = {one: self.hosts[one]["name"] for one in subjects if one in self.hosts}
-        row |= {"severity": str(severity_of(kind, given)), "names": names}
+        row |= {"severity": str(severity_of(kind, given)), "title": title_of(kind, subjects, given), "names": names}
         self.events.insert(0, row | {"text": text, "actor": "system", "fields": given})
 
 
@@ -219,6 +221,7 @@ def add_command(world: World, host_id: str) -> None:
         world.commands[command_id] = {
             "id": command_id,
             "host_id": host_id,
+            "host_name": world.hosts[host_id]["name"],
             "kind": kind,
             "subject": None,
             "state": state,
@@ -265,7 +268,8 @@ def _cards(host_id: str, count: int, model: str, gib: int, tier: str) -> list[Js
 
 
 NO_GPU = {
-    "code": "no_gpu",
+    "code": "gpu.none",
+    "title": "No GPU",
     "about": None,
     "detail": "No GPU was found: this host offers its processors.",
     "severity": "info",
@@ -347,8 +351,8 @@ def standing_of(world: World, host_id: str) -> Json:
     held: Json = {"figure": 0.987, "words": words, "good": 288.0, "bad": 0.0, "faults": 0.0, "aborts": 0.0}
     reasons = ["Nobody rented in its tier in the last 7 days."]
     rows = [
-        {"slot_id": one["id"], "gpu": one["gpu_uuid"], "tier": "h100/A", "reasons": reasons}
-        for one in world.hosts[host_id]["slots"]
+        {"slot_id": one["id"], "name": f"GPU {number}", "gpu": one["gpu_uuid"], "tier": "h100/A", "reasons": reasons}
+        for number, one in enumerate(world.hosts[host_id]["slots"])
     ]
     return {"host_id": host_id, "reliability": held, "unrented": rows}
 
@@ -450,7 +454,14 @@ def gpu_page(world: World, gpu_id: str) -> Json | None:
         ],
         "claims": [condition_json(f"claim.memory:{gpu_id}", "it says 80 GiB and 24 were seen", 0) | {"since": at(90)}],
         "benchmarks": [
-            {"name": name, "value": value, "unit": unit, "measured_at": at(300 * age), "proof_id": f"proof_{age}"}
+            {
+                "name": name,
+                "title": BENCHMARK_NAMES[name],
+                "value": value,
+                "unit": unit,
+                "measured_at": at(300 * age),
+                "proof_id": f"proof_{age}",
+            }
             for age, memory, matrix in ((1, 2.9e12, 21e12), (2, 2.8e12, 20e12))
             for name, value, unit in (
                 ("gpu.matrix_operations_per_s", matrix, "{operation}/s"),

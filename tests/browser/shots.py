@@ -80,7 +80,7 @@ async def of_a_run(browser: Browser, market: BusyMarket) -> None:
         await keep(page, "cluster", 0)
         await page.get_by_role("button", name="Delete").click()
         await page.get_by_label("Type first-rental to confirm").fill("first-rental")
-        await page.get_by_role("button", name="Delete cluster").click()
+        await page.get_by_role("button", name="Delete machine").click()
         await page.get_by_text("Receipt: ").click()
         await expect(page.get_by_test_id("amount")).to_be_visible()
         await keep(page, "receipt", MOVED_MS)

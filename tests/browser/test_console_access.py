@@ -58,7 +58,7 @@ PAGES = (
     "/settings",
     "/nowhere",
     "/docs",
-    "/docs/boxes",
+    "/docs/machines",
     "/docs?q=drain",
 )
 
@@ -147,7 +147,7 @@ async def test_empty_and_failing_pages_and_open_dialogs_break_no_rule_either(
     served.world.departed = ("access_gone",)
     await opened(page, served, "/regions")
     await expect(page.get_by_test_id("leaving")).to_be_visible()
-    await page.get_by_role("button", name="Drain access_south").click()
+    await page.get_by_role("button", name="Drain relay south").click()
     await expect(page.get_by_role("dialog")).to_contain_text("refused")
     found["drain"] = await violations(page, axe)
     assert_none(found)

@@ -164,7 +164,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
         await expect(page.get_by_test_id("phase")).to_have_text(phase)
     await page.get_by_role("button", name="Delete").click()
     await dialog.get_by_role("textbox").fill(NASTY)
-    await forms.same(dialog, dialog.get_by_role("button", name="Delete cluster").click, "DELETE", "/clusters/[^/]+")
+    await forms.same(dialog, dialog.get_by_role("button", name="Delete machine").click, "DELETE", "/clusters/[^/]+")
 
 
 async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls_that_they_make(forms: Forms) -> None:
@@ -179,7 +179,7 @@ async def test_the_forms_of_hosts_prices_and_tokens_and_the_lists_show_the_calls
     await expect(dialog).to_have_count(0)
     for verb in ("Drain", "Resume"):
         await page.goto(f"{forms.served.url}/regions")
-        await page.get_by_role("button", name=f"{verb} access_north").click()
+        await page.get_by_role("button", name=f"{verb} relay north").click()
         await dialog.get_by_label("Reason").fill(NASTY)
         act = dialog.get_by_role("button", name=verb).click
         await forms.same(dialog, act, "POST", f"/accesses/access_north/{verb.lower()}")

@@ -13,7 +13,7 @@ from tests.browser.test_console_states import signed_in
 from tests.browser.width import wider_than_window
 
 Pretend = Callable[..., Served]
-RUNS = "Clusters run, are stopped or end: trainer. Delete them: windrow cluster delete NAME"
+RUNS = "Machines run, are stopped or end: trainer. Delete them: windrow cluster delete NAME"
 
 
 def with_bob(served: Served, role: str = "org_admin") -> Served:

@@ -52,8 +52,8 @@ async def test_a_gpu_has_a_page_with_every_field_where_absent_is_a_dash(page: Pa
     await expect(xid).to_contain_text("the host")
     evidence = page.get_by_role("region", name="Verification")
     await expect(evidence).to_contain_text("it says 80 GiB and 24 were seen")
-    await expect(evidence).to_contain_text(re.compile("Memory bandwidth2.9 TB/s, .* before: 2.8 TB/s"))
-    await expect(evidence).to_contain_text(re.compile("Matrix rate21 Top/s, .* before: 20 Top/s"))
+    await expect(evidence).to_contain_text(re.compile("GPU memory speed2.9 TB/s, .* before: 2.8 TB/s"))
+    await expect(evidence).to_contain_text(re.compile("Matrix speed21 Top/s, .* before: 20 Top/s"))
     await page.get_by_role("tab", name="Charts").click()
     await expect(page.get_by_role("img", name="GPU use")).to_be_visible()
 

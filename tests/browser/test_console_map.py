@@ -44,7 +44,7 @@ async def test_agents_of_an_access_that_dies_are_seen_moving_and_the_others_stay
         move(served.world, host_id, "access_south")
 
     await expect(page.get_by_test_id("map-told")).to_have_text(
-        f"{len(north)} agents moved from access_north to access_south."
+        f"{len(north)} agents moved from relay north to relay south."
     )
     for host_id in north:
         await expect(dot(page, host_id)).to_have_attribute("data-access", "access_south")
@@ -84,11 +84,11 @@ async def test_pointing_and_arrow_keys_tell_of_a_host_and_enter_opens_it(page: P
     first, *_ = await drawn(page, served)
     looked = page.get_by_test_id("map-looked")
     await dot(page, first).locator("circle").last.hover()
-    await expect(looked).to_have_text(re.compile("^workbench: online, round trip .* ms, at access_north in north$"))
+    await expect(looked).to_have_text(re.compile("^workbench: online, round trip .* ms, at relay north in north$"))
 
     await page.get_by_role("group", name="Map of relays").focus()
     await page.keyboard.press("Home")
-    await expect(looked).to_contain_text("access_north in north: serving, 1 agent: 1 online")
+    await expect(looked).to_contain_text("relay north in north: serving, 1 agent: 1 online")
     await page.keyboard.press("ArrowRight")
     await expect(looked).to_contain_text("workbench: online")
     await page.keyboard.press("Escape")

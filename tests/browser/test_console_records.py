@@ -196,7 +196,7 @@ async def test_every_resource_leads_to_its_events(page: Page, pretend: Pretend) 
         ("", f"Events of slot {SIMULATED}/{gpu}", f"{SIMULATED}/{gpu}"),
         ("/offers", "Events of tier cpu/A", "tier/cpu/A"),
         ("/receipts/receipt_1", "Events of this rental", "rental_1"),
-        ("/health", "Events of relay access_north", "access_north"),
+        ("/health", "Events of relay north", "access_north"),
         (f"/clusters/{next(iter(served.world.clusters))}?tab=details", "Events of workload work_1", "work_1"),
         ("/settings", "Events of the account", "account_1"),
         ("/tokens", "Events of join token jt_1", "jt_1"),

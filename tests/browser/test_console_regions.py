@@ -13,8 +13,8 @@ Pretend = Callable[..., Served]
 
 
 def row(page: Page, access: str) -> Locator:
-    """The row of one Access."""
-    return page.get_by_role("row").filter(has=page.get_by_role("button", name=f"Copy {access}"))
+    """The row of one relay."""
+    return page.get_by_role("row").filter(has_text=access)
 
 
 async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_state(
@@ -30,10 +30,10 @@ async def test_each_region_shows_its_accesses_with_agents_load_round_trip_and_st
     await expect(north).to_contain_text("Serving")
     await expect(north).to_contain_text("4.3 ms")
     await expect(north.get_by_role("cell", name="7", exact=True)).to_be_visible()
-    await expect(north.get_by_role("meter", name="Load of access_north")).to_have_attribute("aria-valuenow", "3")
+    await expect(north.get_by_role("meter", name="Load of relay north")).to_have_attribute("aria-valuenow", "3")
     await expect(page.get_by_role("region", name="south").get_by_role("cell").nth(4)).to_have_text("–")
     await expect(page.get_by_role("region", name="Region not known")).to_contain_text("Departed")
-    await north.get_by_role("link", name="Events of relay access_north").click()
+    await north.get_by_role("link", name="Events of relay north").click()
     await expect(page).to_have_url(f"{served.url}/events?subject=access_north")
 
 
@@ -42,7 +42,7 @@ async def test_an_access_is_drained_by_click_and_its_agents_are_seen_leaving(pag
     served.world.agents["north"] = 8
     await signed_in(page, served, "/regions")
     await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
-    await page.get_by_role("button", name="Drain access_north").click()
+    await page.get_by_role("button", name="Drain relay north").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("Its 8 agents move one after the other")
     await expect(dialog).to_contain_text("the one other relay that serves, in south")
@@ -50,7 +50,7 @@ async def test_an_access_is_drained_by_click_and_its_agents_are_seen_leaving(pag
     await dialog.get_by_role("button", name="Drain").click()
     await expect(dialog).to_have_count(0)
     assert served.world.drains == {"access_north": "new disk"}
-    await expect(row(page, "access_north")).to_contain_text("Draining")
+    await expect(row(page, "relay north")).to_contain_text("Draining")
     leaving = page.get_by_test_id("leaving")
     await expect(leaving).to_contain_text("0 of 8 agents have left")
     served.world.agents["north"] = 2
@@ -58,10 +58,10 @@ async def test_an_access_is_drained_by_click_and_its_agents_are_seen_leaving(pag
     served.world.agents["north"] = 0
     await expect(leaving).to_have_text("all agents have left")
 
-    await page.get_by_role("button", name="Resume access_north").click()
+    await page.get_by_role("button", name="Resume relay north").click()
     await expect(dialog).to_contain_text("It takes agents again")
     await dialog.get_by_role("button", name="Resume").click()
-    await expect(row(page, "access_north")).to_contain_text("Serving")
+    await expect(row(page, "relay north")).to_contain_text("Serving")
     assert served.world.drains == {}
 
 
@@ -70,12 +70,12 @@ async def test_the_last_access_that_serves_is_not_drained_and_the_page_says_why(
     served.world.drains["access_south"] = ""
     await signed_in(page, served, "/regions")
     await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
-    await page.get_by_role("button", name="Drain access_north").click()
+    await page.get_by_role("button", name="Drain relay north").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("No other relay serves: this will be refused")
     await dialog.get_by_role("button", name="Drain").click()
-    await expect(dialog.get_by_role("alert")).to_contain_text("No other Access could take its agents.")
-    await expect(row(page, "access_north")).to_contain_text("Serving")
+    await expect(dialog.get_by_role("alert")).to_contain_text("No other relay could take its agents.")
+    await expect(row(page, "relay north")).to_contain_text("Serving")
 
 
 async def test_without_any_access_the_page_says_what_one_is_and_what_to_type(page: Page, pretend: Pretend) -> None:
@@ -94,7 +94,7 @@ async def test_a_relay_is_stopped_only_by_its_name_and_the_panel_ends_with_what_
     world.stop_names.update(access_north="access-local-a", access_south="access-local-b")
     await signed_in(page, served, "/regions")
     await expect(page.get_by_test_id("map")).to_be_visible()  # what is below moves down when the map comes
-    await page.get_by_role("button", name="Stop access_north as a test").click()
+    await page.get_by_role("button", name="Stop relay north as a test").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("killed at once (SIGKILL)")
     press = dialog.get_by_role("button", name="Stop it")
@@ -139,5 +139,5 @@ async def test_a_test_that_lost_something_or_did_not_finish_says_so(page: Page, 
 
 async def test_outside_of_development_nothing_offers_to_stop_a_relay(page: Page, pretend: Pretend) -> None:
     await signed_in(page, pretend(), "/regions")
-    await expect(page.get_by_role("button", name="Drain access_north")).to_be_visible()
+    await expect(page.get_by_role("button", name="Drain relay north")).to_be_visible()
     await expect(page.get_by_role("button", name="as a test")).to_have_count(0)

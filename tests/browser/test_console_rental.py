@@ -47,7 +47,7 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
 
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_label("Type by-mouse to confirm").fill("by-mouse")
-    await page.get_by_role("button", name="Delete cluster").click()
+    await page.get_by_role("button", name="Delete machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Deleted")
     await page.get_by_text(re.compile(r"^Receipt: ")).click()
     await expect(page.get_by_text("Test money: it buys nothing outside this installation")).to_be_visible()
@@ -83,7 +83,7 @@ async def test_a_rental_by_mouse_outlives_the_death_of_every_daemon(page: Page, 
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await page.get_by_role("button", name="Delete").click()
     await page.get_by_label("Type killed to confirm").fill("killed")
-    await page.get_by_role("button", name="Delete cluster").click()
+    await page.get_by_role("button", name="Delete machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Deleted")
     await page.get_by_text(re.compile(r"^Receipt: ")).click()
     await expect(page.get_by_test_id("amount")).to_be_visible()

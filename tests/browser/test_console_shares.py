@@ -18,7 +18,7 @@ async def test_a_cluster_is_shared_on_its_page_and_withdrawn(page: Page, pretend
     await signed_in(page, served)
     await rented(page, served)
     panel = page.get_by_role("region", name="Shared with")
-    await expect(panel).to_contain_text("Nobody outside this project reaches this cluster.")
+    await expect(panel).to_contain_text("Nobody outside this project reaches this machine.")
 
     await panel.get_by_role("button", name="Share").click()
     dialog = page.get_by_role("dialog")

@@ -280,7 +280,7 @@ def _enters_what_is_shared(scene: Scene) -> None:
     """A shell of the invited in a cluster of the owner's, until the share is withdrawn."""
     renter = Renter(scene.market)
     cluster = renter.create("sh", "-c", "sleep 3600", runtime="process")
-    assert "no such cluster" in scene.on_laptop("cluster", "show", cluster["id"], fails=True)
+    assert "no such machine" in scene.on_laptop("cluster", "show", cluster["id"], fails=True)
     share = scene.owner.json("share", "add", cluster["id"], "--with", ADA, "--level", "use")
     assert scene.on_laptop("cluster", "exec", cluster["id"], "--", "echo", "inside") == "inside\n"
     command = f"{LOCAL} cluster exec {cluster['id']} -- sh -c 'echo up; sleep 3600' >/srv/shell"

@@ -62,7 +62,7 @@ def test_who_joins_a_host_is_asked_for_no_python_that_is_not_needed_and_doctor_h
     ("path", "words"),
     [
         ("docs/architecture/leases.md", "**A command that ends** by itself makes its cluster `Finished`"),
-        ("docs/boxes.md", "the box ends with the command"),
+        ("docs/machines.md", "the machine ends with the command"),
         ("docs/operating.md", "windrow-master backup market.tar"),
         ("docs/operating.md", "## Upgrade"),
         ("docs/renting-from-elsewhere.md", "pip install ./tunnel ./sdk"),

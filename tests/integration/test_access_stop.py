@@ -60,7 +60,7 @@ def test_an_access_that_is_stopped_as_a_test_is_killed_comes_back_and_costs_no_a
     kinds = [event["kind"] for event in renter.ask("GET", f"/events?subject={first}")["items"]]
     assert kinds[:2] == ["access.stop_tested", "access.stop_test"]
     renter.ask("POST", f"/accesses/{second}/drain", {"reason": ""})
-    with pytest.raises(ApiProblem, match="No other Access could take its agents"):
+    with pytest.raises(ApiProblem, match="No other relay could take its agents"):
         renter.ask("POST", f"/accesses/{first}/stop", {"confirm": first})
     renter.ask("POST", f"/accesses/{second}/resume", {"reason": ""})
     wait_for(lambda: renter.ask("GET", f"/accesses/{second}")["state"] == "serving")

@@ -28,7 +28,7 @@ def test_a_drained_access_loses_its_agents_and_no_history_and_serves_again_when_
     (second,) = {row["id"] for row in _rows(renter)} - {first}
 
     _empty(renter, first)
-    with pytest.raises(ApiProblem, match="No other Access could take its agents"):
+    with pytest.raises(ApiProblem, match="No other relay could take its agents"):
         renter.ask("POST", f"/accesses/{second}/drain", {"reason": ""})
     assert telemetry_flaws(data_dir, *folders) == []
 

@@ -68,7 +68,7 @@ def test_a_shell_and_a_tunnel_by_a_share_end_when_it_is_withdrawn(renter: Renter
     (tmp_path / "owner").mkdir()
     owner = Person(tmp_path / "owner", {"WINDROW_URL": found["url"], "WINDROW_TOKEN": found["token"]})
     ada = _invited(renter, tmp_path, owner)
-    assert "no such cluster" in ada.windrow("cluster", "show", cluster["id"], fails=True)
+    assert "no such machine" in ada.windrow("cluster", "show", cluster["id"], fails=True)
 
     share = owner.json("share", "add", cluster["id"], "--with", ADDRESS, "--level", "use", "--for", "2h")
     (received,) = ada.json("share", "ls", "--received")
@@ -91,7 +91,7 @@ def test_a_shell_and_a_tunnel_by_a_share_end_when_it_is_withdrawn(renter: Renter
             assert connection.recv(1) == b""
     poll(lambda: SLEEP not in commands(), what="the shell's command ends")
     assert "renter" in ada.windrow("cluster", "exec", cluster["id"], "--", "true", fails=True)
-    assert "no such cluster" in ada.windrow("cluster", "show", cluster["id"], fails=True)
+    assert "no such machine" in ada.windrow("cluster", "show", cluster["id"], fails=True)
     assert renter.ask("GET", f"/clusters/{cluster['id']}")["phase"] == "Running"
     assert {"share.made", "share.used", "share.withdrawn"} <= set(renter.events(cluster["id"]))
     owner.windrow("member", "rm", ADDRESS, "--yes")

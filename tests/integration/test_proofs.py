@@ -53,7 +53,7 @@ def test_a_host_is_proved_soon_after_it_joined_with_a_receipt(renter: Renter) ->
     assert steps["count"]["words"] == "Its GPUs could not be counted: there is no libcuda.so.1 inside."
     assert steps["benchmark"]["words"].startswith(f"{card['uuid']} was not measured: "), "it was rented, and looked for"
     assert card["tier"] == "h100/C"
-    assert "C: gpu.memory_bytes_per_s: not measured yet" in card["tier_reasons"], "and not by another device's figure"
+    assert "C: GPU memory speed: not measured yet" in card["tier_reasons"], "and not by another device's figure"
     print(one["words"], [(step["name"], step["took_ms"]) for step in one["steps"]])
 
 

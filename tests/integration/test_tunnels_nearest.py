@@ -116,7 +116,7 @@ async def test_an_access_that_does_not_answer_is_passed_over(placed: Market, mon
 
 async def test_where_none_answers_that_is_said(placed: Market, monkeypatch: pytest.MonkeyPatch) -> None:
     closed(monkeypatch, *where(placed).values())
-    with pytest.raises(WindrowClientError, match="None of 2 Accesses took the tunnel"):
+    with pytest.raises(WindrowClientError, match="None of 2 relays took the tunnel"):
         ask = partial(placed.api.open_tunnel, placed.served.id, placed.served.first)
         await tunnel.meet(ask, placed.nearest())
 

@@ -57,7 +57,7 @@ class Pump:
                     break
                 self._is_away = self._far.write(record)
         except OSError:
-            self._fail(Cut("The other end or the Access has cut the tunnel."))
+            self._fail(Cut("The other end or the relay has cut the tunnel."))
             return
         self._is_sent = self._is_read and self._is_away
         self._watch(self._readers, self._local, self._is_away and not self._is_read)
@@ -111,7 +111,7 @@ class Pump:
             count = self._far.open_into(self._in)
             self._to_give = self._reader.feed(self._in[:count])
         except OSError:  # never without its other end's record before it
-            self._fail(Cut("The other end or the Access has cut the tunnel."))
+            self._fail(Cut("The other end or the relay has cut the tunnel."))
             return False
         except Malformed as error:
             self._fail(error)

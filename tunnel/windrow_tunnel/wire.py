@@ -39,7 +39,7 @@ def refusal(answer: bytes) -> Refused:
         problem = json.loads(body)
     except ValueError:
         pass  # another server answers there, or the connection was cut
-    detail = f"The Access refused the tunnel: {words or 'no answer'}."
+    detail = f"The relay refused the tunnel: {words or 'no answer'}."
     return Refused(detail, problem if isinstance(problem, dict) else {})
 
 

@@ -21,7 +21,7 @@ DATA_DIR: Final = Path(".windrow")
 
 def command(
     data_dir: Annotated[Path, typer.Option(help="Folder for state, keys and logs.")] = DATA_DIR,
-    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, Accesses, trunk.")] = "127.0.0.1",
+    listen: Annotated[str, typer.Option(help="Address for other machines: HTTPS, relays, trunk.")] = "127.0.0.1",
     public: Annotated[str, typer.Option(help="Name or address by which other machines reach this one.")] = "",
     simulate: Annotated[
         int | None,
@@ -36,7 +36,7 @@ def command(
         typer.Option(help="Reverse proxy (ADDRESS or NET) whose X-Forwarded-For is trusted; repeatable."),
     ] = None,
 ) -> None:
-    """Run a whole market on this machine: Master, two Accesses, this host's Agent, and the console."""
+    """Run a whole market on this machine: Master, two relays, this host's Agent, and the console."""
     os.umask(0o077)
     path = data_dir.expanduser().resolve()
     path.mkdir(parents=True, exist_ok=True, mode=0o700)

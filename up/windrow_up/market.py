@@ -1,4 +1,4 @@
-"""`windrow up`: a whole market on this machine under one supervisor: Master, two Accesses, this host's Agent.
+"""`windrow up`: a whole market on this machine under one supervisor: Master, two relays, this host's Agent.
 
 Master ─▶ Accesses join and attach ─▶ this host joins ─▶ (simulated neighbours) ─▶ work, or `--once`
 stop: clusters on hosts of this machine end ─▶ agents ─▶ what they left ─▶ Accesses ─▶ Master
@@ -132,9 +132,9 @@ class Market:
         await asyncio.gather(*(self._start_access(n, region) for n, region in enumerate(REGIONS)))
         if not had_identity or self._has_moved:
             # The map of Accesses that a host starts with should already hold both where they are now.
-            await self._until(_are_attached, "both Accesses to reach the Master")
+            await self._until(_are_attached, "both relays to reach the Master")
         await self._join("agent", self._data / "agent", "host")
-        await self._until(self._lead_members, "the Master to say where its Accesses are")
+        await self._until(self._lead_members, "the Master to say where its relays are")
         self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate()
         for number in range(len(self._masters()), self._config.masters):
@@ -312,7 +312,7 @@ class Market:
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def _shut_down(self) -> None:
-        self.say("Stopping: workloads, agents, Accesses, Master")
+        self.say("Stopping: workloads, agents, relays, Master")
         await self._end_clusters()
         await self._stop_all([name for name in self._daemons if name in {"agent", "simulated"}])
         for name, folder in (("agent", self._data / "agent"), ("simulated", self._data / "simulated")):
@@ -343,7 +343,7 @@ class Market:
         except TimeoutError:
             self.say(f"Still running after {CLUSTERS_END_S:g} s: {', '.join(left)}; the agent ends what is left")
         except WindrowError as error:
-            self.say(f"The clusters could not be ended in order ({error.detail}); the agent ends what is left")
+            self.say(f"The machines could not be ended in order ({error.detail}); the agent ends what is left")
 
     def _local_clusters(self) -> list[str]:
         assert self._http is not None

@@ -49,13 +49,13 @@ class Job:
         host = self._measured_if_soon(host)
         self._describe(host)
         cluster = self._http.call("POST", "/clusters", self._request(host))["cluster"]
-        self._say(f"Rented: cluster {cluster['id']}")
+        self._say(f"Rented: machine {cluster['id']}")
         try:
             self._follow(cluster["id"])
         finally:
             self._http.call("DELETE", f"/clusters/{cluster['id']}")
-        ended = self._wait(lambda: self._ended(cluster["id"]), GONE_S, "the cluster to be gone")
-        self._say(f"Ended: cluster {ended['id']} is {ended['phase']}")
+        ended = self._wait(lambda: self._ended(cluster["id"]), GONE_S, "the machine to be gone")
+        self._say(f"Ended: machine {ended['id']} is {ended['phase']}")
         self._print_receipt(self._wait(lambda: self._receipt(cluster["id"]), GONE_S, "the receipt"))
 
     def _wait(self, look: Callable[[], dict[str, Any] | None], within_s: float, what: str) -> dict[str, Any]:
@@ -122,7 +122,7 @@ class Job:
     def _follow(self, cluster_id: str) -> None:
         started = self._wait(lambda: self._started(cluster_id), RUNNING_S, "the workload to start")
         if started["phase"] == "Failed" and not started.get("started_at"):
-            raise WorkloadFailed(f"The cluster failed: {started.get('reason')}", subject=cluster_id)
+            raise WorkloadFailed(f"The machine failed: {started.get('reason')}", subject=cluster_id)
         self._say("Output:")
         offset, ends = 0, time.monotonic() + OUTPUT_S
         while time.monotonic() < ends:

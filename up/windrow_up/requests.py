@@ -69,7 +69,7 @@ class MasterRequests:
             return {"accesses": {access_id: daemon.name for access_id, daemon in kept.items()}}
         daemon = kept.get(str(asked.get("kill")))
         if daemon is None:
-            return {"refused": "`windrow up` did not start this Access, so it cannot stop it."}
+            return {"refused": "`windrow up` did not start this relay, so it cannot stop it."}
         pid = supervisor.kill(daemon)
         if pid is None:
             return {"refused": f"{daemon.name} does not run at this moment."}

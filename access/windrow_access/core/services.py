@@ -137,7 +137,7 @@ class _Words:
 _NOBODY: Final = _Words(
     "404 Not Found",
     "There is no service at this address.",
-    "The address may be mistyped, or its cluster has ended. Ask whoever gave it to you.",
+    "The address may be mistyped, or its machine has ended. Ask whoever gave it to you.",
 )
 _STILL: Final = _Words(
     "503 Service Unavailable",

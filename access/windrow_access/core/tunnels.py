@@ -108,7 +108,7 @@ def grant_in(head: bytes) -> str:
             raise InvalidInput("A header is damaged or comes twice.")
         headers[name.lower()] = value.strip()
     if headers.get("upgrade") != PROTOCOL:
-        raise InvalidInput(f"This Access speaks {PROTOCOL}: another release of `windrow` may be needed.")
+        raise InvalidInput(f"This relay speaks {PROTOCOL}: another release of `windrow` may be needed.")
     if "content-length" in headers or "transfer-encoding" in headers:
         raise InvalidInput("A request for a tunnel has no body.")
     kind, _, grant = headers.get("authorization", "").partition(" ")
@@ -139,7 +139,7 @@ class JoinTable(Generic[End]):
         if len(self._used) >= self._used_max:
             self._used = {one: ends_ns for one, ends_ns in self._used.items() if ends_ns > wall_ns}
         if len(self._used) >= self._used_max:
-            raise TooMany("This Access has joined too many tunnels within a minute.", retry_after_ns=SECOND)
+            raise TooMany("This relay has joined too many tunnels within a minute.", retry_after_ns=SECOND)
         self._used[key] = grant.not_after_ns
         other = self._waiting.get(grant.tunnel_id)
         if other is None:

@@ -198,12 +198,12 @@ def command_line() -> argparse.ArgumentParser:
 
     run = command("run", "Serve this host until a signal.")
     _add_run(run)
-    looks(run, "look for an Access there while none of the known ones answers (default: what join was told)")
+    looks(run, "look for a relay there while none of the known ones answers (default: what join was told)")
     join = command("join", "Make this host a member: keys are made here, the Master signs a certificate.")
     join.add_argument("master_url", help="https://host:port of the Master")
     join.add_argument("--token-file", required=True, help="file with the join token; - reads standard input")
     join.add_argument("--name", help="what to call this host (default its own name)")
-    looks(join, "kept for `run`: where to look for an Access while none of the known ones answers")
+    looks(join, "kept for `run`: where to look for a relay while none of the known ones answers")
     simulate = command("simulate", "Run hosts that do not exist, marked as simulated everywhere.")
     simulate.add_argument("--count", type=int, required=True)
     simulate.add_argument(
@@ -215,6 +215,7 @@ def command_line() -> argparse.ArgumentParser:
     simulate.add_argument(
         "--token-file", "--join-token-file", dest="token_file", default="", help="file with one join token per line"
     )
+    simulate.add_argument("--name", default="simulated", help="the name of these hosts, before their number")
     simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
     simulate.add_argument(
         "--sample-every",
@@ -223,7 +224,7 @@ def command_line() -> argparse.ArgumentParser:
         metavar="S",
         help="seconds between two samples, at least",
     )
-    looks(simulate, "look for an Access there while none of the known ones answers")
+    looks(simulate, "look for a relay there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)
     fence = command("fence", "As root, at each boot: keep containers of workloads away from this host's network.")
@@ -233,7 +234,7 @@ def command_line() -> argparse.ArgumentParser:
     doctor.add_argument("--bandwidth", action="store_true", help="also measure the bandwidth, with at most 512 MiB")
     speed = command("speedtest", "Measure the line with speedtest-cli, an extra, and print what it says.")
     speed.add_argument(
-        "--mini", metavar="http://HOST:PORT", help="measure to an Access's mini server, not to the internet"
+        "--mini", metavar="http://HOST:PORT", help="measure to a relay's mini server, not to the internet"
     )
     speed.add_argument("--internet", action="store_true", help="with --mini: measure to the internet as well")
     speed.add_argument("--json", action="store_true", help="print the results as a JSON array")

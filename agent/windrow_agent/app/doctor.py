@@ -114,11 +114,9 @@ def _master(identity: Identity) -> Iterator[Finding]:
 def _accesses(identity: Identity, is_speed_wanted: bool) -> Iterator[Finding]:
     points = decode_region_map(identity.region_map).points if identity.region_map else ()
     if not points:
-        repair = "Join again, or ask the operator whether an Access is up."
-        yield Finding("access", Level.FIX, "no Access is known", repair)
-    found = doctor_facts.paths(
-        identity, [(f"Access {point.access_id} in {point.region}", point.address) for point in points]
-    )
+        repair = "Join again, or ask the operator whether a relay is up."
+        yield Finding("access", Level.FIX, "no relay is known", repair)
+    found = doctor_facts.paths(identity, [(f"Relay in {point.region}", point.address) for point in points])
     for path in found:
         yield from judge_path(path)
     answering = sorted((path.rtt_ns, path.address) for path in found if path.rtt_ns is not None)
@@ -129,18 +127,18 @@ def _accesses(identity: Identity, is_speed_wanted: bool) -> Iterator[Finding]:
 def _seed(identity: Identity, seed: Seed) -> Finding:
     found = asyncio.run(Resolver(SystemRng()).look(HostId(identity.subject_id), (seed,)))
     if found:
-        return Finding("seed", Level.OK, f"{seed} names {len(found)} addresses of Accesses")
-    repair = f"Ask the operator for the record {SERVICE}.{seed.domain}; it is needed only when no known Access answers."
-    return Finding("seed", Level.FIX, f"{seed} names no Access", repair)
+        return Finding("seed", Level.OK, f"{seed} names {len(found)} addresses of relays")
+    repair = f"Ask the operator for the record {SERVICE}.{seed.domain}; it is needed only when no known relay answers."
+    return Finding("seed", Level.FIX, f"{seed} names no relay", repair)
 
 
 def _copy(identity: Identity, copy: MapCopy) -> Finding:
     try:
         body = fetch_regions(copy.url, identity.tls.ca_pem, identity.master_public, DIAL_S)
-        return Finding("seed", Level.OK, f"{copy} has a map of {len(decode_region_map(body).points)} Accesses")
+        return Finding("seed", Level.OK, f"{copy} has a map of {len(decode_region_map(body).points)} relays")
     except WindrowError as error:
         repair = (
-            f"Put there what {identity.master_url}/api/v1/regions says; it is needed only when no known Access answers."
+            f"Put there what {identity.master_url}/api/v1/regions says; it is needed only when no known relay answers."
         )
         return Finding("seed", Level.FIX, f"{copy} has no map of this market: {error.detail}", repair)
 

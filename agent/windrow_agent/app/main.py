@@ -291,7 +291,7 @@ async def simulate(config: Config, crashes: Crashes) -> int:
 
         async def one(index: int, folder: Path) -> None:
             async with gate:  # each with its own: where a join's answer was lost, the same token joins it again
-                await join_in_thread(folder, config.master_url, tokens[index], f"simulated-{index:04d}", True)
+                await join_in_thread(folder, config.master_url, tokens[index], f"{config.name}-{index:04d}", True)
 
         async with asyncio.TaskGroup() as group:
             for index, folder in missing:

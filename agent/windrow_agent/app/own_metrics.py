@@ -13,7 +13,7 @@ def figures(service: AgentService, crashes: Crashes) -> Iterable[Figure]:
     """The link, the GPUs, the spool and the workloads; the latter two once the disk's past is read."""
     sampler = service.parts.sampler
     yield from gpu_figures(sampler.gpus, sampler.readings, socket.gethostname())
-    yield Figure("agent_connected", "1 while an Access is served", float(service.connected.is_set()))
+    yield Figure("agent_connected", "1 while a relay is served", float(service.connected.is_set()))
     yield Figure("agent_bugs_met_total", "Bugs met that ended only what met them", crashes.counts.total())
     is_open = hasattr(service, "workloads")
     yield Figure("agent_ready", "1 once the journal and the spool are open", float(is_open))

@@ -426,7 +426,7 @@ class AgentService:
         """By this host's own Access, then by those that the Master names; what one of these cannot is left out."""
         address, points = self.connector.address, self.connector.regions.points
         if address is None:
-            raise Unavailable("This host is not connected to any Access.")
+            raise Unavailable("This host is not connected to any relay.")
         others = [one.address for one in points if one.access_id in spec.access_ids and one.address != address]
         result = await self._measure_by(address, spec)
         for other in others[: RELAYS_MAX - 1]:

@@ -33,7 +33,7 @@ DEADLINE_S: Final = 120.0
 OUTPUT_BYTES_MAX: Final = 64 * KIB
 """Of its answer, and of what it complains of; they are of some hundred bytes."""
 ONLY_CLAIMED: Final = (
-    "This is what speedtest-cli says on this host. The market counts what an Access measures: "
+    "This is what speedtest-cli says on this host. The market counts what a relay measures: "
     "windrow-agent doctor --bandwidth"
 )
 

@@ -68,9 +68,7 @@ def parse_copy(text: str) -> MapCopy:
 def parse_seed(text: str) -> Seed:
     """Read `dns:DOMAIN` or `dns:DOMAIN:PORT`; raises InvalidInput."""
     if not text.startswith(SCHEME):
-        raise InvalidInput(
-            f"{text[:260]!r} does not say where to look for an Access: write dns:DOMAIN or https://HOST."
-        )
+        raise InvalidInput(f"{text[:260]!r} does not say where to look for a relay: write dns:DOMAIN or https://HOST.")
     domain, colon, port = text.removeprefix(SCHEME).partition(":")
     if colon and not (port.isascii() and port.isdigit() and len(port) <= 5 and 0 < int(port) < 65536):
         raise InvalidInput(f"{port[:20]!r} is not a port (1 to 65535).")

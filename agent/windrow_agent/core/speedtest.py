@@ -46,7 +46,7 @@ def check_mini(url: str) -> str:
         raise InvalidInput(f"--mini {url!r}: {error}.") from None
     is_plain = not any((parts.query, parts.fragment, parts.username, parts.password)) and parts.path in ("", "/")
     if parts.scheme != "http" or not parts.hostname or not port or not is_plain or any(one <= " " for one in url):
-        raise InvalidInput(f"--mini {url!r}: it is http://HOST:PORT, the port being the Access's --speedtest-port.")
+        raise InvalidInput(f"--mini {url!r}: it is http://HOST:PORT, the port being the relay's --speedtest-port.")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"http://{host}:{port}"
 
@@ -112,7 +112,7 @@ def failure(complaint: bytes, mini: str) -> str:
     words = "".join(one for one in (lines[-1] if lines else "nothing")[:WORDS_MAX] if one.isprintable())
     if mini:
         more = (
-            f"The Access at {mini} serves it only to addresses from which a host is connected to that worker (further "
+            f"The relay at {mini} serves it only to addresses from which a host is connected to that worker (further "
             "workers listen on the next ports), one host at a time and each address every two minutes."
         )
     else:

@@ -160,7 +160,7 @@ async def _by_tcp(asked: bytes, server: Server) -> bytes:
         writer.write(struct.pack("!H", len(asked)) + asked)
         (size,) = struct.unpack("!H", await reader.readexactly(2))
         if size > dns.TCP_BYTES_MAX:
-            raise InvalidInput(f"The name server answered with {size} bytes, more than any map of Accesses needs.")
+            raise InvalidInput(f"The name server answered with {size} bytes, more than any map of relays needs.")
         return await reader.readexactly(size)
     finally:
         writer.transport.abort()

@@ -99,7 +99,7 @@ async def _to_access(asked: ChannelOpen, identity: TlsIdentity) -> ssl.SSLSocket
         async with asyncio.timeout(DIAL_S):
             return await come(asked.tunnel_address, identity.ca_pem, asked.tunnel_grant)
     except (OSError, TimeoutError) as error:  # ssl.SSLError is one
-        words = f"The host does not reach its Access for tunnels at {asked.tunnel_address}: {error or 'no answer'}."
+        words = f"The host does not reach its relay for tunnels at {asked.tunnel_address}: {error or 'no answer'}."
         raise Unavailable(f"{words} Its network must let it out to this port.", subject=asked.tunnel_id) from error
 
 
@@ -114,7 +114,7 @@ async def _met(
     except TimeoutError:
         raise DeadlineExceeded("No renter connected to this tunnel in time.") from None
     except OSError as error:
-        raise LinkClosed("The Access has cut the tunnel before the renter came.") from error
+        raise LinkClosed("The relay has cut the tunnel before the renter came.") from error
     finally:
         access.close()
     try:
@@ -125,7 +125,7 @@ async def _met(
                 raw.close()
                 raise
     except (OSError, TimeoutError) as error:
-        raise LinkClosed("The caller through the Access did not greet as a renter does.") from error
+        raise LinkClosed("The caller through the relay did not greet as a renter does.") from error
 
 
 async def _greeted(raw: socket.socket, own: TlsIdentity, digest: bytes) -> TunnelEnd:

@@ -217,7 +217,7 @@ class OverlayManager:
             async with asyncio.timeout(MEET_S):
                 raw = await joined(access)
         except (OSError, TimeoutError) as error:  # ssl.SSLError is one
-            words = f"This host or its peer does not reach the Access for tunnels at {where}: "
+            words = f"This host or its peer does not reach the relay for tunnels at {where}: "
             raise Unavailable(f"{words}{error or 'no answer'}.", subject=asked.tunnel_id) from error
         try:
             tls = TunnelTls(raw, context, None if is_server else HOST_NAME)
@@ -226,7 +226,7 @@ class OverlayManager:
         except (OSError, TimeoutError) as error:
             raw.close()
             raise Unavailable(
-                "The caller at the Access is not the other end of this link.", subject=asked.tunnel_id
+                "The caller at the relay is not the other end of this link.", subject=asked.tunnel_id
             ) from error
         except BaseException:
             raw.close()

@@ -9,7 +9,7 @@ import type { Access, HostSummary } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { useFleet } from "../fleet/feed.ts";
 import type { Fleet } from "../fleet/rows.ts";
-import { count, measured, plain, shortId, words } from "../parts/format.ts";
+import { count, measured, plain, words } from "../parts/format.ts";
 import { Empty, ProblemNote, Waiting } from "../parts/page.tsx";
 import { toneOf } from "../parts/states.ts";
 import { useWidth } from "../parts/width.ts";
@@ -232,7 +232,7 @@ function Drawn({
       <div className="wr-map-foot">
         <Keys />
         <div role="status" data-testid="map-told">
-          {told.length > 0 ? told.map((one) => `${moved(one)}.`).join(" ") : ""}
+          {told.length > 0 ? told.map((one) => `${moved(one, byAccess)}.`).join(" ") : ""}
         </div>
         <div role="status" data-testid="map-looked" className="wr-map-looked">
           {looked === null ? "" : described(looked, agents, byAccess, counts)}
@@ -334,7 +334,7 @@ function Node({
         {cell.place.region === null ? "Region not known" : plain(cell.place.region)}
       </text>
       <text x={cell.x} y={top + 17} className="wr-map-id">
-        {plain(shortId(cell.place.id))}
+        {nameAt(access, cell.place)}
         {state === "serving" ? "" : ` · ${words(state).toLowerCase()}`}
       </text>
       <text x={cell.x} y={top + 33} className="wr-map-id">
@@ -394,8 +394,12 @@ function figures(all: number, access: Access | undefined): string {
     : `${agentsWord(all)} · ${rtt(access.rtt_ms)}`;
 }
 
-function moved({ from, to, count: number }: Told): string {
-  return `${agentsWord(number)} moved from ${plain(shortId(from))} to ${plain(shortId(to))}`;
+/** The name of a relay; one that is not listed any more goes by its region. */
+const nameAt = (access: Access | undefined, place?: Place): string =>
+  plain(access?.name ?? (place?.region ? `relay ${place.region}` : "a relay that is gone"));
+
+function moved({ from, to, count: number }: Told, byAccess: ReadonlyMap<string, Access>): string {
+  return `${agentsWord(number)} moved from ${nameAt(byAccess.get(from))} to ${nameAt(byAccess.get(to))}`;
 }
 
 function spoken(place: Place, access: Access | undefined, counts: Counts): string {
@@ -403,7 +407,7 @@ function spoken(place: Place, access: Access | undefined, counts: Counts): strin
   const region = place.region === null ? "in a region not known" : `in ${plain(place.region)}`;
   const median = access?.rtt_ms ? `, median round trip ${rtt(access.rtt_ms)}` : "";
   return (
-    `${plain(shortId(place.id))} ${region}: ${words(access?.state ?? "departed").toLowerCase()}, ` +
+    `${nameAt(access, place)} ${region}: ${words(access?.state ?? "departed").toLowerCase()}, ` +
     `${agentsWord(all)}: ${count(counts.online)} online, ${count(counts.suspect)} suspect, ` +
     `${count(counts.lost)} lost${median}.`
   );
@@ -420,7 +424,7 @@ function described(
   const region = byAccess.get(agent.access)?.region;
   return (
     `${plain(agent.name)}${agent.simulated ? " (simulated)" : ""}: ${agent.link}, ` +
-    `round trip ${rtt(agent.rttMs)}, at ${plain(shortId(agent.access))}${region ? ` in ${plain(region)}` : ""}`
+    `round trip ${rtt(agent.rttMs)}, at ${nameAt(byAccess.get(agent.access))}${region ? ` in ${plain(region)}` : ""}`
   );
 }
 

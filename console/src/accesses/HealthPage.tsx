@@ -17,7 +17,16 @@ import type { Column } from "../tables/table.ts";
 const LAG_WARN_S = 60;
 
 const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
-  identity((row) => row.access_id, { name: "Relay" }),
+  {
+    id: "name",
+    name: "Relay",
+    value: (row) => row.name,
+    cell: (row) => (
+      <span className="wr-name" title={plain(row.access_id)}>
+        {plain(row.name)}
+      </span>
+    ),
+  },
   { id: "region", name: "Region", value: (row) => row.region },
   figure("workers", "Workers", (row) => row.workers, count),
   figure("agents", "Agents", (row) => row.agents, count),
@@ -25,9 +34,10 @@ const COLUMNS: readonly Column<Health["accesses"][number]>[] = [
   figure("queued_bytes", "Queued", (row) => row.queued_bytes, bytes),
   moment("connected_since", "Connected", (row) => row.connected_since),
   events(
-    (row) => `relay ${plain(row.access_id)}`,
+    (row) => plain(row.name),
     (row) => row.access_id,
   ),
+  identity((row) => row.access_id, { optional: true }),
 ];
 
 export function HealthPage() {

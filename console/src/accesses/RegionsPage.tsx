@@ -9,8 +9,8 @@ import type { Access } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
-import { compareTexts, count, measured, percent, plain, shortId } from "../parts/format.ts";
-import { Empty, Id, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
+import { compareTexts, count, measured, percent, plain } from "../parts/format.ts";
+import { Empty, Loaded, PageHead, Panel, ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Meter, State } from "../parts/state.tsx";
 import { useWidth } from "../parts/width.ts";
@@ -119,20 +119,24 @@ function byRegion(all: readonly Access[]): [string | null, Access[]][] {
 }
 
 const isAttached = (access: Access): boolean => access.state !== "departed";
-const nameOf = (access: Access): string => plain(shortId(access.id));
+const nameOf = (access: Access): string => plain(access.name);
 
 /** The same widths in every region, so that one reads down the page. */
 const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Access>[] => [
-  identity((row) => row.id, {
+  {
+    id: "name",
     name: "Relay",
     width: "17%",
+    value: (row) => row.name,
     cell: (row) => (
       <>
-        <Id id={row.id} />
+        <span className="wr-name" title={plain(row.id)}>
+          {nameOf(row)}
+        </span>
         {row.address && <div className="wr-quiet wr-break">{plain(row.address)}</div>}
       </>
     ),
-  }),
+  },
   state("State", (row) => row.state, undefined, {
     width: "15%",
     cell: (row) => (
@@ -163,10 +167,8 @@ const columnsFor = (ask: ((asked: Asked) => void) | null): readonly Column<Acces
   ),
   figure("workers", "Workers", (row) => (isAttached(row) ? row.workers : null), count, { width: "8%" }),
   { ...moment<Access>("since", "Since", (row) => row.since), width: "8%" },
-  events(
-    (row) => `relay ${nameOf(row)}`,
-    (row) => row.id,
-  ),
+  events(nameOf, (row) => row.id),
+  identity((row) => row.id, { optional: true }),
   ...(ask ? [actions<Access>((row) => <Actions access={row} ask={ask} />)] : []),
 ];
 
@@ -209,11 +211,7 @@ function Leaving({ access }: { access: Access }) {
           <span className="wr-quiet">
             {count(gone)} of {count(most)} agents have left
           </span>
-          <Meter
-            ratio={gone / most}
-            text={percent(gone / most)}
-            label={`Agents that have left ${plain(shortId(access.id))}`}
-          />
+          <Meter ratio={gone / most} text={percent(gone / most)} label={`Agents that have left ${nameOf(access)}`} />
         </>
       )}
     </div>
@@ -233,7 +231,7 @@ function Guard({
 }) {
   const client = useQueryClient();
   const [reason, setReason] = useState("");
-  const name = plain(shortId(access.id));
+  const name = nameOf(access);
   const act = useMutation({
     mutationFn: () => post(`/accesses/${encodeURIComponent(access.id)}/${verb}`, { reason }),
     onSuccess: () => {

@@ -11,9 +11,11 @@ export interface AcceptBody {
   code?: string | null;
 }
 
-/** The health of an Access, all of its workers together. */
+/** The health of a relay, all of its workers together. */
 export interface AccessHealthOut {
   access_id: string;
+  /** For people: `relay` and its region, numbered where it has several */
+  name: string;
   region: string;
   address: string;
   version: string;
@@ -26,9 +28,11 @@ export interface AccessHealthOut {
   connected_since: string;
 }
 
-/** One Access, all of its workers together. */
+/** One relay, all of its workers together. */
 export interface AccessOut {
   id: string;
+  /** For people: `relay` and its region, numbered where it has several */
+  name: string;
   /** Null where nobody knows: gone before this Master started */
   region: string | null;
   /** What agents dial */
@@ -90,7 +94,7 @@ export interface AffectedOut {
   since: string | null;
 }
 
-/** One host's link, as a map of the Accesses shows it. */
+/** One host's link, as a map of the relays shows it. */
 export interface AgentOut {
   id: string;
   name: string;
@@ -98,7 +102,7 @@ export interface AgentOut {
   link_state: string;
   /** Where it was heard last; null before the first time */
   access_id: string | null;
-  /** Its round trip to that Access; null if it is not known */
+  /** Its round trip to that relay; null if it is not known */
   rtt_ms: number | null;
   /** Grows with each change of the host, as in `/hosts` */
   version: number;
@@ -186,6 +190,8 @@ export interface AuditOut {
   fields: Record<string, string>;
   /** The hash of this entry and all before it, hexadecimal */
   chain: string;
+  /** Names by id, for the actor, the subject and the ids in reason and fields */
+  names: Record<string, string>;
 }
 
 /** The result of a check of the audit log. */
@@ -222,14 +228,14 @@ export interface BalanceOut {
   currency: string;
 }
 
-/** The measured bandwidth between a host and one Access or several, the median of them, in bits a second. */
+/** The measured bandwidth between a host and one relay or several, the median of them, in bits a second. */
 export interface BandwidthOut {
   up_bps: number | null;
   down_bps: number | null;
   /** RFC 3339 in UTC, with milliseconds */
   measured_at: string;
   access_id: string | null;
-  /** How many Accesses measured it */
+  /** How many relays measured it */
   relays: number;
 }
 
@@ -240,7 +246,7 @@ export interface BandwidthRoundOut {
   at: string;
   up_bps: number;
   down_bps: number;
-  /** How many Accesses of the region measured it */
+  /** How many relays of the region measured it */
   relays: number;
 }
 
@@ -254,6 +260,8 @@ export interface BandwidthRoundsOut {
 /** A figure of a GPU that a test rental measured from inside. */
 export interface BenchmarkOut {
   name: string;
+  /** The name for people */
+  title: string;
   value: number;
   unit: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -378,7 +386,7 @@ export interface CardVerificationOut {
   roots: string[];
 }
 
-/** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
+/** The certificate and keys that a host or a relay gets when it joins or renews; keys in base64. */
 export interface CertificateOut {
   id: string;
   generation: number;
@@ -486,11 +494,11 @@ export interface ClusterBody {
   ports?: number[];
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts?: number;
-  /** Restart the whole gang when a member is lost */
+  /** Restart all hosts' programs when one is lost */
   restart_members?: boolean;
-  /** Public keys that may log in to a box */
+  /** Public keys that may log in to a machine */
   ssh_keys?: string[];
-  /** Start Jupyter in a box */
+  /** Start Jupyter on the machine */
   notebook?: boolean;
   /** End it when unused this long: no command, file transfer or tunnel */
   idle_seconds?: number | null;
@@ -561,6 +569,8 @@ export interface CodesOut {
 export interface CommandOut {
   id: string;
   host_id: string;
+  /** Null for a host that is gone */
+  host_name: string | null;
   kind: string;
   subject: string | null;
   state: string;
@@ -579,6 +589,8 @@ export interface CommandOut {
 export interface ConditionOut {
   /** Stable; with `:` and the id of a GPU where it is about one */
   code: string;
+  /** What is wrong, in a few words */
+  title: string;
   /** The GPU that it is about, by its number on the host: `GPU 5` */
   about: string | null;
   detail: string;
@@ -759,12 +771,15 @@ export interface EventOut {
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
   kind: string;
+  /** Its kind in a few words */
+  title: string;
   /** `info` is everyday work; `error`: something is broken or lost */
   severity: EventSeverity;
   /** The ids of what it is about */
   subjects: string[];
   /** Names by id, for the subjects and the actor; only names that the caller may see */
   names: Record<string, string>;
+  /** With names in the place of ids */
   text: string;
   actor: string | null;
   fields: Record<string, unknown>;
@@ -1075,7 +1090,7 @@ export interface GroupsBody {
   groups: string[];
 }
 
-/** The state of the Master, of every Access, and of the fleet. */
+/** The state of the Master, of every relay, and of the fleet. */
 export interface HealthOut {
   master: MasterHealthOut;
   accesses: AccessHealthOut[];
@@ -1185,7 +1200,7 @@ export interface HostOut {
   access_id: string | null;
   region: string | null;
   address: string | null;
-  /** Between the host and its Access, in milliseconds */
+  /** Between the host and its relay, in milliseconds */
   rtt_ms: number | null;
   gpus: GpuOut[];
 }
@@ -1465,15 +1480,15 @@ export interface JoinTokenMadeOut {
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
-  /** Id of the host or Access that joined with it */
+  /** Id of the host or relay that joined with it */
   used_by: string | null;
   /** Its text, shown this once */
   join_token: string;
-  /** The line that lets a host join; null for an Access */
+  /** The line that lets a host join; null for a relay */
   command: string | null;
 }
 
-/** A ticket for one host or Access, without its text. */
+/** A ticket for one host or relay, without its text. */
 export interface JoinTokenOut {
   id: string;
   role: string;
@@ -1481,7 +1496,7 @@ export interface JoinTokenOut {
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
-  /** Id of the host or Access that joined with it */
+  /** Id of the host or relay that joined with it */
   used_by: string | null;
 }
 
@@ -1537,11 +1552,11 @@ export interface KeptRequestOut {
   ports: number[];
   /** Number of hosts (gang, ray, dask); each provides these resources */
   hosts: number;
-  /** Restart the whole gang when a member is lost */
+  /** Restart all hosts' programs when one is lost */
   restart_members: boolean;
-  /** Public keys that may log in to a box */
+  /** Public keys that may log in to a machine */
   ssh_keys: string[];
-  /** Start Jupyter in a box */
+  /** Start Jupyter on the machine */
   notebook: boolean;
   /** End it when unused this long: no command, file transfer or tunnel */
   idle_seconds: number | null;
@@ -1629,7 +1644,7 @@ export interface LimitsBody {
   max_monthly_cost?: string | null;
   /** Cost in all, with what was spent before */
   max_total_cost?: string | null;
-  /** Rented clusters at once */
+  /** Machines and clusters rented at once */
   max_leases?: number | null;
 }
 
@@ -1817,7 +1832,7 @@ export interface MeOut {
   master: MasterOut;
 }
 
-/** The round trip from the renter to an Access. */
+/** The round trip from the renter to a relay. */
 export interface MeasuredAccess {
   id: string;
   rtt_ms: number;
@@ -1915,7 +1930,7 @@ export interface MyTokenOut {
 
 /** The network by which members on several hosts reach each other. */
 export interface NetworkOut {
-  /** direct, or tunnels: in a private network, through Accesses */
+  /** direct, or tunnels: in a private network, through relays */
   mode: string;
   reason: string;
   /** Of a private network: the pairs of members that are to be joined */
@@ -1940,7 +1955,7 @@ export type ObjectKind = "cluster" | "job" | "template";
 /** A new share. It replaces an earlier share of the object with the same receiver. */
 export interface ObjectShareBody {
   object_kind: ObjectKind;
-  /** Id of a cluster or job, or name of a template */
+  /** Id of a machine or job, or name of a template */
   object_id: string;
   receiver_kind: ReceiverKind;
   /** Id or name. A user of another organisation is named by id */
@@ -3073,7 +3088,7 @@ export interface SecretBody {
 /** A secret that was deleted. */
 export interface SecretDeletedOut {
   name: string;
-  /** Clusters, jobs and templates that still name it */
+  /** Machines, jobs and templates that still name it */
   used_by: SecretUserOut[];
   /** The work that will fail without it; null: none */
   warning: string | null;
@@ -3093,15 +3108,15 @@ export interface SecretOut {
   updated_at: string;
   updated_by: string;
   last_used_at: string | null;
-  /** The cluster that got the value last */
+  /** The machine that got the value last */
   last_used_by: string | null;
-  /** Clusters and jobs that have not ended, and templates */
+  /** Machines and jobs that have not ended, and templates */
   used_by: SecretUserOut[];
 }
 
 /** Work or a template that names a secret. */
 export interface SecretUserOut {
-  /** job, cluster or template */
+  /** job, machine or template */
   kind: string;
   id: string;
   name: string;
@@ -3333,14 +3348,14 @@ export interface StepOut {
   member: string | null;
 }
 
-/** The Access to kill, said once more. */
+/** The relay to kill, said once more. */
 export interface Stop {
   /** Its `stop_name`, or its id */
   confirm?: string;
   reason?: string;
 }
 
-/** A test that killed an Access. */
+/** A test that killed a relay. */
 export interface StopOut {
   access_id: string;
   name: string;
@@ -3356,7 +3371,7 @@ export interface StopOut {
   agents: number;
   /** Of those, how many have connected again */
   back: number;
-  /** Of those, how many are at another Access */
+  /** Of those, how many are at another relay */
   elsewhere: number;
   /** The longest that one of them was, or is, without a connection */
   away_s: number;
@@ -3523,28 +3538,28 @@ export interface TroubledHostOut {
   remedy: string | null;
 }
 
-/** An Access by which tunnels may go. */
+/** A relay by which tunnels may go. */
 export interface TunnelAccessOut {
   id: string;
   /** host:port; the time that connecting takes is what to measure */
   address: string;
 }
 
-/** The TCP port of the workload to reach, and the Access to go by. */
+/** The TCP port of the workload to reach, and the relay to go by. */
 export interface TunnelBody {
   port: number;
   /** Round trips to `accesses` of an earlier answer */
   measured?: MeasuredAccess[];
-  /** Accesses that do not answer from here */
+  /** Relays that do not answer from here */
   without?: string[];
 }
 
 /** The address of a tunnel, and the ticket that a renter shows there. */
 export interface TunnelOut {
   id: string;
-  /** Shown once, as bearer token, to the Access */
+  /** Shown once, as bearer token, to the relay */
   grant: string;
-  /** host:port of the Access */
+  /** host:port of the relay */
   address: string;
   /** What its certificate has to name */
   server_name: string;
@@ -3569,6 +3584,8 @@ export interface TunnelOut {
 /** A slot that nobody rents, and why. */
 export interface UnrentedOut {
   slot_id: string;
+  /** `GPU 3`, or `CPU share 0` */
+  name: string;
   gpu: string | null;
   tier: string | null;
   /** The most telling first */

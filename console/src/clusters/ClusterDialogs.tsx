@@ -91,7 +91,7 @@ export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () =>
     <ConfirmByName
       title={`Delete ${plain(cluster.name)}`}
       name={cluster.name}
-      button="Delete cluster"
+      button="Delete machine"
       act={act}
       confirmed={hasFailed && known}
       close={close}

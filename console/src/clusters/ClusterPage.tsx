@@ -99,7 +99,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
             <Exec clusterId={cluster.id} />
           ) : (
             <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This cluster has ended" : "Not running yet"}>
-              Commands run inside while the cluster is running.
+              Commands run inside while the machine is running.
             </Empty>
           )}
         </Panel>
@@ -243,7 +243,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
           <Panel title="Output" bare>
             {!uses ? (
               <Empty title="The log is private">
-                The renter of a cluster reads its log, and with whom it is shared to use.
+                The renter of a machine reads its log, and with whom it is shared to use.
               </Empty>
             ) : hasLog(cluster) ? (
               <Log
@@ -255,7 +255,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
               />
             ) : (
               <Empty title="The log is not kept">
-                It was deleted with the cluster. The log of a command that ends by itself is kept for 30 days.
+                It was deleted with the machine. The log of a command that ends by itself is kept for 30 days.
               </Empty>
             )}
           </Panel>

@@ -23,7 +23,7 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
   if (!mine)
     return (
       <Text size="sm" className="wr-quiet">
-        The renter of a cluster connects to it, and with whom it is shared to use.
+        The renter of a machine connects to it, and with whom it is shared to use.
       </Text>
     );
   if (isSimulated(cluster))

@@ -40,7 +40,7 @@ export function Files({ clusterId, name, over }: { clusterId: string; name: stri
   if (over)
     return (
       <Empty title="The files are gone">
-        They were deleted with the cluster. Download files before you delete a cluster.
+        They were deleted with the machine. Download files before you delete a machine.
       </Empty>
     );
   return (

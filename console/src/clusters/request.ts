@@ -118,7 +118,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (named.fault) faults.secrets = named.fault;
   else if (named.secrets.length) request.secrets = named.secrets;
   if (draft.kind === "gang" && !request.argv?.length && !faults.command)
-    faults.command = "A gang needs a command: every member runs it";
+    faults.command = "Needs a command: every host runs it";
   if (draft.kind === "service" && !request.ports?.length && !faults.ports)
     faults.ports = "A service serves at least one port";
   return { request, login: readLogin(draft, faults), faults };

@@ -129,7 +129,7 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
   simulated((row) => row.simulated),
   { id: "id", name: "Id", value: (row) => row.key, optional: true },
   { id: "host_id", name: "Host id", value: (row) => row.hostId, optional: true },
-  { id: "cluster_id", name: "Cluster id", value: (row) => row.clusterId, optional: true },
+  { id: "cluster_id", name: "Machine id", value: (row) => row.clusterId, optional: true },
   figure("memory_bytes", "Memory in all", (row) => row.memoryBytes, bytes, { optional: true }),
 ];
 

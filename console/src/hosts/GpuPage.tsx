@@ -21,7 +21,7 @@ import { useFrames } from "./frames.ts";
 import { Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
 import { Troubles } from "./Troubles.tsx";
-import { blamed, codeOf, type Lane, lanesOf, marksOf, nameOf, type Spell, spells } from "./timeline.ts";
+import { blamed, type Lane, lanesOf, marksOf, type Spell, spells } from "./timeline.ts";
 import { CardEvidence } from "./Verification.tsx";
 
 export function GpuPage() {
@@ -178,10 +178,10 @@ function Lanes({ spells: all }: { spells: readonly Spell[] }) {
     );
   return (
     <div className="wr-lanes">
-      {lanes.map(({ code, bars }) => (
+      {lanes.map(({ code, title, bars }) => (
         <div key={code}>
-          <span className="wr-break">{nameOf(code)}</span>
-          <span className="wr-lane" role="img" aria-label={`${nameOf(code)}: ${bars.map(saidOfBar).join("; ")}`}>
+          <span className="wr-break">{plain(title)}</span>
+          <span className="wr-lane" role="img" aria-label={`${plain(title)}: ${bars.map(saidOfBar).join("; ")}`}>
             {bars.map((one) => (
               <i key={one.from} style={{ left: `${one.left}%`, width: `${one.width}%` }} data-on={one.to === null} />
             ))}
@@ -257,8 +257,8 @@ const SPELL_COLUMNS: readonly Column<Spell>[] = [
   {
     id: "code",
     name: "What",
-    value: (one) => one.code,
-    cell: (one) => <State state={nameOf(one.code)} tone={one.to === null ? "warn" : "off"} />,
+    value: (one) => one.title,
+    cell: (one) => <State state={one.title} tone={one.to === null ? "warn" : "off"} />,
   },
   { id: "says", name: "Message", value: (one) => one.says },
   { ...moment<Spell>("from", "From", (one) => one.from, "before"), width: 96 },
@@ -338,7 +338,7 @@ function Evidence({ gpu }: { gpu: GpuWhole }) {
         Reported by its host
       </Text>
       {gpu.claims.length ? (
-        <Reasons reasons={gpu.claims.map((claim) => `${codeOf(claim.code)}: ${claim.detail}`)} />
+        <Reasons reasons={gpu.claims.map((claim) => `${claim.title}: ${claim.detail}`)} />
       ) : (
         <Text size="sm" className="wr-quiet">
           No contradictions found.

@@ -395,14 +395,7 @@ function BandwidthPanel({ host }: { host: Host }) {
             ["Down", bitrate(host.bandwidth.down_bps)],
             ["Up", bitrate(host.bandwidth.up_bps)],
             ["Measured", <When key="w" at={host.bandwidth.measured_at} />],
-            [
-              "By",
-              host.bandwidth.relays > 1 ? (
-                `${host.bandwidth.relays} relays, the median`
-              ) : (
-                <Id key="i" id={host.bandwidth.access_id} />
-              ),
-            ],
+            ["By", host.bandwidth.relays > 1 ? `${host.bandwidth.relays} relays, the median` : "one relay"],
           ]}
         />
       ) : (
@@ -446,7 +439,6 @@ function Connection({ host }: { host: Host }) {
         ["Admin", <State key="a" state={host.admin_state} />],
         ["Verification", <State key="v" state={host.verify_state} />],
         ["Region", plain(host.region)],
-        ["Relay", <Id key="i" id={host.access_id} />],
         ["Round trip", measured(host.rtt_ms, "ms", 2)],
         ["Address", plain(host.address)],
         ["Agent", plain(host.agent_version)],
@@ -474,7 +466,7 @@ const SLOT_COLUMNS: readonly Column<Host["slots"][number]>[] = [
   }),
   {
     id: "cluster_id",
-    name: "Cluster",
+    name: "Machine",
     value: (slot) => slot.cluster_id,
     cell: (slot) => <Subject id={slot.cluster_id} />,
   },

@@ -3,6 +3,7 @@ import { figures, RUNS_SHOWN, rateText } from "./benchmarks.ts";
 
 const run = (name: string, value: number, at = "2026-01-01T00:00:00Z", unit = "By/s") => ({
   name,
+  title: name === "gpu.memory_bytes_per_s" ? "GPU memory speed" : "matrix speed",
   value,
   unit,
   measured_at: at,
@@ -12,7 +13,7 @@ const run = (name: string, value: number, at = "2026-01-01T00:00:00Z", unit = "B
 test("a figure's runs stand together, the newest first, and no more than people read", () => {
   const memory = Array.from({ length: 9 }, (_, at) => run("gpu.memory_bytes_per_s", 9 - at));
   const found = figures([memory[0]!, run("gpu.matrix_operations_per_s", 5), ...memory.slice(1)]);
-  expect(found.map(([label]) => label)).toEqual(["Memory bandwidth", "Matrix rate"]);
+  expect(found.map(([label]) => label)).toEqual(["GPU memory speed", "Matrix speed"]);
   expect(found[0]![1].map((one) => one.value)).toEqual([9, 8, 7, 6, 5, 4]);
   expect(found[0]![1]).toHaveLength(RUNS_SHOWN);
   expect(figures([])).toEqual([]);

@@ -1,13 +1,9 @@
 // Benchmarks of a GPU by figure: the newest run first, earlier ones beside it. Pure.
 import type { GpuPage } from "../api/types.ts";
-import { inUnit, plain, rate } from "../parts/format.ts";
+import { inUnit, rate, words } from "../parts/format.ts";
 
 type Run = GpuPage["benchmarks"][number];
 
-const LABELS: Record<string, string> = {
-  "gpu.memory_bytes_per_s": "Memory bandwidth",
-  "gpu.matrix_operations_per_s": "Matrix rate",
-};
 export const RUNS_SHOWN = 6;
 
 /** The figures in the order of their names, each with its runs, the newest first. */
@@ -16,7 +12,7 @@ export function figures(runs: readonly Run[]): readonly (readonly [string, reado
   for (const run of runs) found.set(run.name, [...(found.get(run.name) ?? []), run]);
   return [...found]
     .sort(([one], [other]) => (one < other ? 1 : -1))
-    .map(([name, all]) => [LABELS[name] ?? plain(name), all.slice(0, RUNS_SHOWN)] as const);
+    .map(([name, all]) => [words(all[0]?.title ?? name), all.slice(0, RUNS_SHOWN)] as const);
 }
 
 /** One run as people read it: bytes and operations per second in decimal units, as sheets of cards count them. */

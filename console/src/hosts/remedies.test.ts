@@ -7,6 +7,7 @@ const host = { name: "rack-7", admin_state: "active" };
 const card = { uuid: "GPU-1", index: 5, state: "faulty" as const, state_reason: "it was faulty" };
 const condition = {
   code: "gpu.host_fault:GPU-1",
+  title: "Hardware fault",
   about: "GPU 5",
   detail: "The driver reported a fault.",
   severity: "ticket" as const,

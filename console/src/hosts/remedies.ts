@@ -1,6 +1,5 @@
 // What is wrong with a host and its GPUs, and the steps that mend it, from the words of conditions. Pure.
 import type { Condition, Gpu, Host } from "../api/types.ts";
-import { nameOf } from "./timeline.ts";
 
 /** What the API can do about a host, by the last word of its route. */
 export const VERBS = [
@@ -100,7 +99,7 @@ export function troublesOf(host: Place, found: readonly Condition[], cards: read
     if (gpu && !isInfo) told.add(gpu.uuid);
     return {
       key: one.code,
-      title: `${one.about ? `${one.about}: ` : ""}${nameOf(one.code)}`,
+      title: `${one.about ? `${one.about}: ` : ""}${one.title}`,
       detail: one.detail,
       since: one.since,
       isInfo,

@@ -9,6 +9,7 @@ const event = (minute: number, kind: string, code = HOT): EventRow => ({
   number: minute,
   at: at(minute),
   kind,
+  title: kind === "condition.cleared" ? "Solved: Too hot" : "Too hot",
   severity: "notice",
   subjects: ["GPU-1"],
   names: {},
@@ -16,7 +17,7 @@ const event = (minute: number, kind: string, code = HOT): EventRow => ({
   actor: null,
   fields: { code },
 });
-const now = { code: HOT, detail: "It is hot.", since: at(30) };
+const now = { code: HOT, title: "Too hot", detail: "It is hot.", since: at(30) };
 
 test("what was raised and cleared is a spell, the latest first", () => {
   const rows = [
@@ -37,7 +38,7 @@ test("what holds now comes from the conditions, once, whether or not its event w
 });
 
 test("what began before the oldest event has no beginning", () => {
-  expect(spells([event(5, "condition.cleared")], [])[0]).toMatchObject({ from: null, to: at(5) });
+  expect(spells([event(5, "condition.cleared")], [])[0]).toMatchObject({ title: "Too hot", from: null, to: at(5) });
 });
 
 test("other events are none of its business", () => {
@@ -54,13 +55,13 @@ test("a spell is a bar within the span, and one that goes on ends now", () => {
   const nowMs = Date.parse(at(50));
   const [lane] = lanesOf(
     [
-      { code: HOT, says: "", from: at(40), to: null },
-      { code: HOT, says: "", from: null, to: at(20) },
+      { code: HOT, title: "Too hot", says: "", from: at(40), to: null },
+      { code: HOT, title: "Too hot", says: "", from: null, to: at(20) },
     ],
     nowMs,
     50 * 60_000,
   );
-  expect(lane?.code).toBe("gpu.hot");
+  expect([lane?.code, lane?.title]).toEqual(["gpu.hot", "Too hot"]);
   expect(lane?.bars.map((bar) => [bar.left, bar.width, bar.to])).toEqual([
     [80, 20, null],
     [0, 40, at(20)],

@@ -1,11 +1,12 @@
 // A GPU's conditions over time, from the events of its conditions. Pure.
 
 import type { Condition, EventRow } from "../api/types.ts";
-import { DASH, words } from "../parts/format.ts";
+import { DASH } from "../parts/format.ts";
 import type { Mark } from "../parts/series.ts";
 
 export interface Spell {
   code: string;
+  title: string;
   says: string;
   /** Null: before the oldest event that was read. */
   from: string | null;
@@ -16,22 +17,31 @@ export interface Spell {
 /** Spells of each condition, the latest first. `events`: newest first; `now`: the conditions that hold. */
 export function spells(
   events: readonly EventRow[],
-  now: readonly Pick<Condition, "code" | "detail" | "since">[],
+  now: readonly Pick<Condition, "code" | "title" | "detail" | "since">[],
 ): Spell[] {
   const open = new Map<string, Spell>();
   const ended: Spell[] = [];
   for (const event of [...events].reverse()) {
     const code = event.fields.code;
     if (typeof code !== "string") continue;
-    if (event.kind === "condition.raised") open.set(code, { code, says: event.text, from: event.at, to: null });
+    const title = event.title.replace(/^Solved: /, "");
+    if (event.kind === "condition.raised") open.set(code, { code, title, says: event.text, from: event.at, to: null });
     if (event.kind === "condition.cleared") {
       const begun = open.get(code);
       open.delete(code);
-      ended.push({ code, says: begun?.says ?? event.text, from: begun?.from ?? null, to: event.at });
+      ended.push({ code, title, says: begun?.says ?? event.text, from: begun?.from ?? null, to: event.at });
     }
   }
   // The list of conditions decides: an event may have been too old to be read, or not yet come.
-  const standing = now.map((one): Spell => ({ code: one.code, says: one.detail, from: one.since, to: null }));
+  const standing = now.map(
+    (one): Spell => ({
+      code: one.code,
+      title: one.title,
+      says: one.detail,
+      from: one.since,
+      to: null,
+    }),
+  );
   const unsure = [...open.values()].filter((one) => !now.some((other) => other.code === one.code));
   const moment = (one: Spell): number => Date.parse(one.to ?? one.from ?? "") || 0;
   return [
@@ -43,10 +53,6 @@ export function spells(
 /** The code of a condition without what it is about: `gpu.hot:GPU-1` is `gpu.hot`. */
 export const codeOf = (code: string): string => code.split(":")[0] ?? code;
 
-/** A condition in a few words, without the kind of thing that it is about. */
-export const nameOf = (code: string): string =>
-  code.startsWith("gpu.host_fault") ? "Hardware fault" : words(codeOf(code).replace(/^(gpu|host)\./, ""));
-
 const BLAME: Record<string, string> = { tenant: "the renter's work", host: "the host" };
 
 /** The party that an XID is blamed on, as its event says. */
@@ -57,6 +63,7 @@ export function blamed(event: EventRow): string {
 
 export interface Lane {
   code: string;
+  title: string;
   /** In hundredths of the span. */
   bars: readonly { from: string; to: string | null; left: number; width: number }[];
 }
@@ -66,7 +73,7 @@ const LEAST_WIDTH = 0.6;
 
 /** The spells of each condition within a span that ends now. */
 export function lanesOf(all: readonly Spell[], nowMs: number, spanMs: number): Lane[] {
-  const lanes = new Map<string, Lane["bars"][number][]>();
+  const lanes = new Map<string, Lane>();
   const place = (ms: number) => (100 * (Math.max(ms, nowMs - spanMs) - (nowMs - spanMs))) / spanMs;
   for (const one of all) {
     const to = one.to === null ? nowMs : Date.parse(one.to);
@@ -79,9 +86,10 @@ export function lanesOf(all: readonly Spell[], nowMs: number, spanMs: number): L
       left,
       width: Math.max(LEAST_WIDTH, place(to) - left),
     };
-    lanes.set(codeOf(one.code), [...(lanes.get(codeOf(one.code)) ?? []), bar]);
+    const code = codeOf(one.code);
+    lanes.set(code, { code, title: one.title, bars: [...(lanes.get(code)?.bars ?? []), bar] });
   }
-  return [...lanes].map(([code, bars]) => ({ code, bars }));
+  return [...lanes.values()];
 }
 
 /** What charts mark: faults, and what people decided. */

@@ -93,7 +93,7 @@ export function PeoplePage() {
           />
           {query.data?.length === 1 && (
             <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
-              Add a person to give someone an account with its own credits, tokens, hosts and clusters.
+              Add a person to give someone an account with its own credits, tokens, hosts and machines.
             </Empty>
           )}
         </Panel>
@@ -298,7 +298,7 @@ function Suspend({ person, close }: { person: Person; close: () => void }) {
       danger
     >
       <Text size="sm">
-        The account's tokens, sessions and links stop at once. Its clusters and jobs end. Its hosts take no new work.
+        The account's tokens, sessions and links stop at once. Its machines and jobs end. Its hosts take no new work.
         Resuming lets the person sign in again; what ended stays ended.
       </Text>
       <TextInput
@@ -333,7 +333,7 @@ function Resume({ person, close }: { person: Person; close: () => void }) {
   return (
     <FormDialog title={`Resume ${plain(person.name)}`} close={close} act={act} ready submit="Resume">
       <Text size="sm">
-        The person may sign in again, and tokens made before work again. Clusters and jobs that ended stay ended; hosts
+        The person may sign in again, and tokens made before work again. Machines and jobs that ended stay ended; hosts
         stay drained until they are activated.
       </Text>
       <Same method="POST" path={path} body={{}} command={`windrow account resume ${person.id}`} />

@@ -99,7 +99,7 @@ export function Projects({ me }: { me: Me }) {
         bare
         empty={
           <Empty title="No projects" command="windrow project add NAME">
-            A project owns, rents and pays: hosts, clusters, volumes and money belong to one.
+            A project owns, rents and pays: hosts, machines, volumes and money belong to one.
           </Empty>
         }
       />

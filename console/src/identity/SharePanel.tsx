@@ -25,6 +25,7 @@ import {
   receiverText,
   type ShareDraft,
   shareCommand,
+  thingOf,
   toShare,
 } from "./shares.ts";
 
@@ -65,7 +66,7 @@ export function SharePanel({ object }: { object: SharedObject }) {
         {(rows) =>
           rows.length === 0 ? (
             <Text size="sm" className="wr-quiet">
-              Nobody outside this project reaches this {object.kind}.
+              Nobody outside this project reaches this {thingOf(object.kind)}.
             </Text>
           ) : (
             <Stack gap="xs">
@@ -138,7 +139,13 @@ function Share({ object, levels, close }: { object: SharedObject; levels: readon
   });
   const shown: ShareRequest = body ?? { ...of, receiver_kind: draft.kind, receiver: "NAME", level: draft.level };
   return (
-    <FormDialog title={`Share this ${object.kind}`} close={close} act={act} ready={body !== null} submit="Share">
+    <FormDialog
+      title={`Share this ${thingOf(object.kind)}`}
+      close={close}
+      act={act}
+      ready={body !== null}
+      submit="Share"
+    >
       <Text size="sm">Your project goes on owning it and paying for it.</Text>
       <NativeSelect
         label="With"

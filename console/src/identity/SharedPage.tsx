@@ -9,10 +9,10 @@ import { Empty, PageHead } from "../parts/page.tsx";
 import { identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { receiverText } from "./shares.ts";
+import { receiverText, thingOf } from "./shares.ts";
 
 const COLUMNS: readonly Column<ObjectShare>[] = [
-  { id: "kind", name: "What", value: (row) => row.object_kind, facet: true, cell: (row) => words(row.object_kind) },
+  { id: "kind", name: "What", value: (row) => words(thingOf(row.object_kind)), facet: true },
   { id: "name", name: "Name", value: (row) => row.object_name, cell: (row) => <ToObject share={row} /> },
   { id: "project", name: "Project", value: (row) => row.project, facet: true },
   { id: "level", name: "Level", value: (row) => row.level, facet: true, cell: (row) => words(row.level) },
@@ -36,12 +36,12 @@ export function SharedPage() {
         address
         empty={
           <Empty title="Nothing is shared with you" command="windrow share ls --received">
-            Others share a cluster or a job on its page. It stays theirs: they pay for it.
+            Others share a machine or a job on its page. It stays theirs: they pay for it.
           </Empty>
         }
       />
       <Text size="xs" className="wr-quiet" mt="sm">
-        A cluster is made from a shared template by its id: windrow cluster create --template ID
+        A machine is made from a shared template by its id: windrow machine create --template ID
       </Text>
     </div>
   );

@@ -43,7 +43,7 @@ export const LIMIT_KINDS: readonly LimitKind[] = [
     field: "max_leases",
     used: "leases",
     label: "Leases",
-    hint: "Rented clusters at once.",
+    hint: "Machines and clusters rented at once.",
     flag: "--max-leases",
   },
 ];

@@ -12,6 +12,8 @@ export const LEVEL_NAMES: Readonly<Record<Level, string>> = {
   use: "Use: also commands, tunnels, log and files",
   manage: "Manage: also stop, start, resize and delete",
 };
+/** A kind of the API as people call it. */
+export const thingOf = (kind: string): string => (kind === "cluster" ? "machine" : kind);
 export const RECEIVER_NAMES: Readonly<Record<ReceiverKind, string>> = {
   user: "A user",
   project: "A project",

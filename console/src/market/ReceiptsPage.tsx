@@ -18,7 +18,7 @@ import type { Column } from "../tables/table.ts";
 const COLUMNS: readonly Column<Receipt>[] = [
   {
     id: "cluster_name",
-    name: "Cluster",
+    name: "Machine",
     value: (row) => row.cluster_name,
     cell: (row) => (
       <Named isSimulated={row.simulated}>
@@ -48,7 +48,7 @@ const COLUMNS: readonly Column<Receipt>[] = [
   { id: "currency", name: "Currency", value: (row) => row.currency, optional: true },
   { ...moment("started_at", "Started", (row) => row.started_at), optional: true },
   simulated((row) => row.simulated),
-  identity((row) => row.cluster_id, { id: "cluster_id", name: "Cluster id", optional: true }),
+  identity((row) => row.cluster_id, { id: "cluster_id", name: "Machine id", optional: true }),
 ];
 
 export function ReceiptsPage() {
@@ -68,7 +68,7 @@ export function ReceiptsPage() {
               command="windrow run -- python -c 'print(6 * 7)'"
               action={<PageButton to="/new">New machine</PageButton>}
             >
-              A receipt is written for each cluster, from the running seconds that its host signed.
+              A receipt is written for each machine, from the running seconds that its host signed.
             </Empty>
           }
         />
@@ -244,7 +244,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
           />
         </Panel>
         <Text size="xs" className="wr-quiet wr-break">
-          Receipt {plain(receipt.id)} · cluster{" "}
+          Receipt {plain(receipt.id)} · machine{" "}
           <Link to="/clusters/$clusterId" params={{ clusterId: receipt.cluster_id }}>
             {plain(receipt.cluster_id)}
           </Link>

@@ -1,6 +1,6 @@
 // What is not as it should be on a host or in the market itself, each condition with its remedy.
 import type { Condition } from "../api/types.ts";
-import { plain, words } from "./format.ts";
+import { plain } from "./format.ts";
 import { When } from "./state.tsx";
 
 /** The page of a place in the source tree: docs/conditions.md#gpulost. */
@@ -11,7 +11,7 @@ export function Conditions({ found }: { found: readonly Condition[] }) {
     <div key={one.code} className={one.severity === "info" ? "wr-note wr-note-calm" : "wr-note"}>
       <strong>
         {one.about && `${plain(one.about)}: `}
-        {words(one.code.split(":")[0])}
+        {plain(one.title)}
       </strong>
       <span className="wr-break">
         {plain(one.detail)}{" "}

@@ -6,7 +6,7 @@ import { type FormEvent, useState } from "react";
 import { type AuditWanted, audit as auditQuery, auditVerdict } from "../api/queries.ts";
 import type { AuditRow, AuditVerdict } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
-import { count, DASH, plain } from "../parts/format.ts";
+import { count, DASH, plain, words } from "../parts/format.ts";
 import { Empty, Facts, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
@@ -15,21 +15,32 @@ import { figure, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
+import { named } from "./events.ts";
 
 const COLUMNS: readonly Column<AuditRow>[] = [
   figure("number", "No.", (row) => row.number, count, {
     cell: (row) => <span title={`chain ${row.chain}`}>{count(row.number)}</span>,
   }),
   moment("at", "When", (row) => row.at),
-  { id: "actor", name: "Actor", value: (row) => row.actor, cell: (row) => <Actor actor={row.actor} /> },
+  {
+    id: "actor",
+    name: "Actor",
+    value: (row) => row.actor,
+    cell: (row) => <Actor actor={row.actor} names={row.names} />,
+  },
   {
     id: "action",
     name: "Action",
     value: (row) => row.action,
-    cell: (row) => <span className="wr-mono">{plain(row.action)}</span>,
+    cell: (row) => <span title={plain(row.action)}>{words(row.action)}</span>,
   },
-  { id: "subject", name: "Subject", value: (row) => row.subject, cell: (row) => <Subject id={row.subject} /> },
-  { id: "reason", name: "Reason", value: (row) => row.reason },
+  {
+    id: "subject",
+    name: "Subject",
+    value: (row) => row.names[row.subject] ?? row.subject,
+    cell: (row) => <Subject id={row.subject} name={row.names[row.subject]} />,
+  },
+  { id: "reason", name: "Reason", value: (row) => row.reason && named(row.reason, row.names) },
   {
     id: "fields",
     name: "Fields",
@@ -37,7 +48,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     cell: (row) => (
       <span className="wr-break wr-quiet">
         {Object.entries(row.fields)
-          .map(([name, value]) => `${plain(name)}=${plain(value)}`)
+          .map(([name, value]) => `${words(name)}: ${named(value, row.names)}`)
           .join(", ") || DASH}
       </span>
     ),

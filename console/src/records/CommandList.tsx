@@ -24,7 +24,12 @@ const COLUMNS: readonly Column<CommandRow>[] = [
       </Link>
     ),
   },
-  { id: "host_id", name: "Host", value: (row) => row.host_id, cell: (row) => <Subject id={row.host_id} /> },
+  {
+    id: "host_name",
+    name: "Host",
+    value: (row) => row.host_name ?? row.host_id,
+    cell: (row) => <Subject id={row.host_id} name={row.host_name ?? undefined} />,
+  },
   state("State", (row) => row.state, undefined, {
     cell: (row) => (
       <>
@@ -60,7 +65,7 @@ const COLUMNS: readonly Column<CommandRow>[] = [
   { id: "result", name: "Result", value: (row) => (row.result ? JSON.stringify(row.result) : null), optional: true },
 ];
 const OF_HOST: readonly Column<CommandRow>[] = COLUMNS.map((column) =>
-  column.id === "host_id" ? { ...column, optional: true } : column,
+  column.id === "host_name" ? { ...column, optional: true } : column,
 );
 
 /** address: the search is kept there. */

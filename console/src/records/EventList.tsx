@@ -6,7 +6,7 @@ import { useEffect, useMemo, useState } from "react";
 import { type EventsWanted, events as eventsQuery } from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { EventRow, Page } from "../api/types.ts";
-import { count, words } from "../parts/format.ts";
+import { count } from "../parts/format.ts";
 import { Empty } from "../parts/page.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
 import { State, When } from "../parts/state.tsx";
@@ -35,9 +35,9 @@ const EVENT_COLUMNS: readonly Column<EventGroup>[] = [
     id: "kind",
     name: "What",
     width: 190,
-    value: (event) => event.kind,
+    value: (event) => event.title,
     facet: true,
-    cell: (event) => <State state={words(event.kind)} tone={SEVERITY_TONES[event.severity]} />,
+    cell: (event) => <State state={event.title} tone={SEVERITY_TONES[event.severity]} />,
   },
   { id: "text", name: "Message", value: textOf, cell: (event) => <Message event={event} /> },
   {
@@ -53,7 +53,7 @@ const EVENT_COLUMNS: readonly Column<EventGroup>[] = [
     width: 170,
     value: (event) => event.subjects.map((one) => event.names[one] ?? one).join(" "),
     cell: (event) =>
-      event.subjects.slice(0, 2).map((one) => (
+      namedOf(event).map((one) => (
         <div key={one}>
           <Subject id={one} name={event.names[one]} />
         </div>
@@ -65,6 +65,10 @@ const EVENT_COLUMNS: readonly Column<EventGroup>[] = [
 const OF_ONE: readonly Column<EventGroup>[] = EVENT_COLUMNS.map((column) =>
   column.id === "subjects" ? { ...column, optional: true } : column,
 );
+
+/** Two of the things that it is about, those with a name first. */
+const namedOf = ({ subjects, names }: EventGroup): readonly string[] =>
+  subjects.toSorted((one, other) => Number(other in names) - Number(one in names)).slice(0, 2);
 
 function Message({ event }: { event: EventGroup }) {
   const { others } = event;

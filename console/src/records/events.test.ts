@@ -7,6 +7,7 @@ const event = (id: string, text: string, minutes = 0, more: Partial<EventRow> = 
   number: 1,
   at: new Date(Date.UTC(2026, 0, 1, 12, 60 - minutes)).toISOString(),
   kind: "host.listed",
+  title: "Host listed",
   severity: "notice",
   subjects: [],
   names: {},

@@ -35,11 +35,13 @@ export const severityFrom = (word: string | undefined, subject: string | undefin
 export const isAtLeast = (event: EventRow, least: Severity): boolean =>
   SEVERITIES.indexOf(event.severity) >= SEVERITIES.indexOf(least);
 
-/** Its text, with the names of things in the place of their ids. */
-export function textOf(event: EventRow): string {
-  const named = Object.entries(event.names).reduce((text, [id, name]) => text.replaceAll(id, name), event.text);
-  return shortIds(plain(named));
+/** A text with the names of things in the place of their ids; what has none keeps a short id. */
+export function named(text: string, names: Record<string, string>): string {
+  const longest = Object.entries(names).sort(([one], [other]) => other.length - one.length);
+  return shortIds(plain(longest.reduce((said, [id, name]) => said.replaceAll(id, name), text)));
 }
+
+export const textOf = (event: EventRow): string => named(event.text, event.names);
 
 /** What is alike in repeats: the text without names, and without figures unless they say what is wrong. */
 function shapeOf(event: EventRow): string {

@@ -115,11 +115,11 @@ function None() {
   return (
     <>
       <Empty title="No secrets" command="windrow secret set HF_TOKEN">
-        A secret is a value that jobs and clusters get by name. Nobody reads it back.
+        A secret is a value that jobs and machines get by name. Nobody reads it back.
       </Empty>
       <Stack gap="xs" pb={28} px="md" maw={620} mx="auto">
         <Text size="sm" className="wr-quiet">
-          Then name it in the form of a cluster or a job, or by command:
+          Then name it in the form of a machine or a job, or by command:
         </Text>
         <Command text="windrow job submit --secret HF_TOKEN -- python train.py" label="command that uses it" />
       </Stack>

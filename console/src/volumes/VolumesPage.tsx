@@ -116,13 +116,13 @@ function None() {
   return (
     <>
       <Empty title="No volumes" command="windrow volume create data --max-size 20GB">
-        A volume is a named folder that outlives clusters and jobs, and is there wherever the next one runs.
+        A volume is a named folder that outlives machines and jobs, and is there wherever the next one runs.
       </Empty>
       <Stack gap="xs" pb={28} px="md" maw={620} mx="auto">
         <Text size="sm" className="wr-quiet">
-          Then name it and the folder where the work finds it, in the form of a cluster or a job or by command:
+          Then name it and the folder where the work finds it, in the form of a machine or a job, or by command:
         </Text>
-        <Command text="windrow cluster create --volume data:/data -- python train.py" label="command that has it" />
+        <Command text="windrow machine create --volume data:/data -- python train.py" label="command that has it" />
       </Stack>
     </>
   );

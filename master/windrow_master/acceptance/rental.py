@@ -18,6 +18,7 @@ from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequ
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.states import FINAL
 from windrow_master.clusters.views import ClusterView
+from windrow_master.fleet.availability import part_name
 from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
 from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, receipt_of
@@ -235,7 +236,8 @@ class Rental:
             self._add(StepName.BENCHMARK, StepState.ABSENT, None, why)
             return
         found = {gpu.uuid: told.figures.get(gpu.uuid, benchmark.Figures(why=told.measured_why)) for gpu in self._cards}
-        state, text = words.measured(found, is_drawn=self._host.simulated)
+        by_name = {part_name(self._host, uuid) or uuid: figures for uuid, figures in found.items()}
+        state, text = words.measured(by_name, is_drawn=self._host.simulated)
         now_ns = self._clock.wall_ns()
         self.benchmarks = tuple(one for uuid, said in found.items() for one in said.benchmarks(uuid, now_ns))
         fields: Figures = {}

@@ -28,6 +28,7 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, ProofMark, ProofOutcome
 from windrow_master.fleet.service import FleetService
+from windrow_master.fleet.tiers import tier_words
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.accounts import ensure_own
 from windrow_master.identity.model import Role
@@ -171,7 +172,7 @@ class ProofService(HostScheduler[Walk]):
             return
         self._fleet.hosts.save(uow, replace(host, listed_at_ns=uow.now_wall_ns))
         price = self._market.book(uow).price(host.owner_account, host.tier)
-        text = f"{host.name} is listed: tier {host.tier} at {money_text(price)}/h"
+        text = f"{host.name} is listed: {tier_words(host.tier)} at {money_text(price)}/h"
         uow.event("host.listed", (host_id,), text, {"tier": host.tier, "price_per_hour": money_text(price)})
 
     def _pick_up(self, uow: UnitOfWork) -> None:

@@ -1,12 +1,12 @@
 """Sums up the steps of an acceptance test in one sentence, and derives the verdict on the host. Pure."""
 
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from windrow_master.acceptance.benchmark import Figures
 from windrow_master.acceptance.model import ProofStep, StepName, StepState
 from windrow_master.fleet.model import Host, ProofOutcome
-from windrow_master.fleet.tiers import quantity
-from windrow_proto.ids import GpuUuid
+from windrow_master.fleet.tiers import quantity, tier_words
 from windrow_proto.units import GIB, SECOND, Microcents, money_text
 
 _WHAT = {
@@ -19,6 +19,7 @@ _WHAT = {
     StepName.END: "it was not taken down",
     StepName.RECEIPT: "no receipt came",
 }
+Card = TypeVar("Card", bound=str)
 _NUMBERS = {2: "two", 3: "three"}
 
 
@@ -40,7 +41,7 @@ def sentence(host: Host, steps: Sequence[ProofStep], unfinished: str, suggested:
     said = ["Simulated: nothing ran"] if host.simulated else []
     said += [_reached(by_name.get(StepName.REACH)), *_gpus(by_name), bandwidth(host)]
     if host.tier:
-        said.append(f"tier {host.tier}{_because(host)}")
+        said.append(f"{tier_words(host.tier)}{_because(host)}")
     if suggested is not None:
         said.append(f"suggested {money_text(suggested)}/h")
     return ", ".join(filter(None, said))
@@ -51,13 +52,14 @@ def bandwidth(host: Host) -> str:
     found = host.bandwidth
     if found is None:
         return "bandwidth not measured yet"
-    who = f"the relay {found.access_id}" if found.count == 1 else f"{_NUMBERS.get(found.count, found.count)} relays"
+    who = "one relay" if found.count == 1 else f"{_NUMBERS.get(found.count, found.count)} relays"
     return f"{_mbit(found.up_bps)} up and {_mbit(found.down_bps)} down measured by {who}"
 
 
-def measured(found: Mapping[GpuUuid, Figures], *, is_drawn: bool = False) -> tuple[StepState, str]:
+def measured(found: Mapping[Card, Figures], *, is_drawn: bool = False) -> tuple[StepState, str]:
     """Return the figures of these cards. A card that computes falsely fails; one that could not be measured says
-    why, and is not held against its host. is_drawn: by a host's simulator, and not measured."""
+    why, and is not held against its host. found: by the name of each card; is_drawn: by a host's simulator, and not
+    measured."""
     wrong = [f"{uuid}: {said.wrong}" for uuid, said in found.items() if said.wrong]
     if wrong:
         return StepState.FAILED, f"{'; '.join(wrong)}. Look for XIDs in the host's kernel log."

@@ -55,7 +55,7 @@ def refusal(access_id: AccessId, able: Collection[str], drained: Collection[str]
 def no_room(access_id: AccessId, then: str) -> Conflict:
     """There is no other Access for its agents. then: what was asked, and may be once there is one."""
     return Conflict(
-        "No other Access could take its agents: start another one, or let a drained one serve again "
+        "No other relay could take its agents: start another one, or let a drained one serve again "
         f"(`windrow access resume`), then {then}.",
         subject=access_id,
     )

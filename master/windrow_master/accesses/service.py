@@ -90,4 +90,4 @@ class AccessService:
 
 def no_access(access_id: str) -> NotFound:
     """Nobody has this id."""
-    return NotFound("There is no Access with this id; `windrow access ls` shows them all.", subject=access_id[:64])
+    return NotFound("There is no relay with this id; `windrow access ls` shows them all.", subject=access_id[:64])

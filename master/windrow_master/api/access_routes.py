@@ -15,6 +15,7 @@ from windrow_master.api.answers import Out, Read, Span, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.event_names import relay_names
 from windrow_master.api.fleet_shapes import link_json
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
@@ -39,9 +40,10 @@ NOT_DRAINED: Final = {"drained_at": None, "drained_by": None, "drain_reason": No
 
 
 class AccessOut(Out):
-    """One Access, all of its workers together."""
+    """One relay, all of its workers together."""
 
     id: str
+    name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
     region: Annotated[str | None, Field(description="Null where nobody knows: gone before this Master started")]
     address: Annotated[str | None, Field(description="What agents dial")]
     version: str | None
@@ -61,14 +63,14 @@ class AccessOut(Out):
 
 
 class AgentOut(Out):
-    """One host's link, as a map of the Accesses shows it."""
+    """One host's link, as a map of the relays shows it."""
 
     id: str
     name: str
     simulated: bool
     link_state: str
     access_id: Annotated[str | None, Field(description="Where it was heard last; null before the first time")]
-    rtt_ms: Annotated[float | None, Field(description="Its round trip to that Access; null if it is not known")]
+    rtt_ms: Annotated[float | None, Field(description="Its round trip to that relay; null if it is not known")]
     version: Annotated[int, Field(description="Grows with each change of the host, as in `/hosts`")]
 
 
@@ -90,7 +92,7 @@ class CountedOut(Out):
 
 
 class StopOut(Out):
-    """A test that killed an Access."""
+    """A test that killed a relay."""
 
     access_id: str
     name: str
@@ -105,7 +107,7 @@ class StopOut(Out):
     ]
     back: Annotated[int, Field(description="Of those, how many have connected again"), Read(lambda trial: trial.back())]
     elsewhere: Annotated[
-        int, Field(description="Of those, how many are at another Access"), Read(lambda trial: trial.elsewhere())
+        int, Field(description="Of those, how many are at another relay"), Read(lambda trial: trial.elsewhere())
     ]
     away_s: Annotated[float, Field(description="The longest that one of them was, or is, without a connection")]
     problem: Annotated[str | None, Field(description="Why nothing could be counted")]
@@ -115,7 +117,7 @@ class StopOut(Out):
 
 @route.get("/accesses", may=Permission.HEALTH_READ, answer=answers.Page[AccessOut])
 async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """Every Access by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
+    """Every relay by id: attached, drained, gone since this Master started, or with a certificate that still holds."""
     after = read_cursor(cursor)
     found = [row for row in (await _rows(services)).values() if row["id"] > after]
     return page(found[: limit + 1], limit, lambda row: row, lambda row: str(row["id"]))
@@ -123,7 +125,7 @@ async def accesses(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 
 @route.get("/accesses/agents", may=Permission.FLEET_READ, answer=answers.Page[AgentOut])
 async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -> Any:
-    """The Access of each host, by the host's id, without those that are retired: what a map is drawn from. What
+    """The relay of each host, by the host's id, without those that are retired: what a map is drawn from. What
     changes is on `/fleet/stream`; of two, the one with the higher `version` is newer."""
     after = read_cursor(cursor)
     found = [
@@ -136,14 +138,14 @@ async def agents(services: Serving, limit: Limit = 100, cursor: Cursor = None) -
 
 @route.get("/accesses/{access_id}", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=AccessOut)
 async def access(services: Serving, access_id: str) -> Any:
-    """One Access."""
+    """One relay."""
     return await _row(services, access_id)
 
 
 @route.post("/accesses/{access_id}/drain", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def drain_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
-    """Take an Access out of service: it takes nobody new, and its agents go to the others within seconds. It holds
-    until `resume`, whoever is started anew. Conflict where no other Access could take its agents."""
+    """Take a relay out of service: it takes nobody new, and its agents go to the others within seconds. It holds
+    until `resume`, whoever is started anew. Conflict where no other relay could take its agents."""
     _check_operator(principal, access_id)
     mine = await _row(services, access_id)
     able = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
@@ -153,7 +155,7 @@ async def drain_access(services: Serving, principal: Asking, access_id: str, bod
 
 
 class Stop(Body):
-    """The Access to kill, said once more."""
+    """The relay to kill, said once more."""
 
     confirm: Annotated[str, Field(max_length=200, description="Its `stop_name`, or its id")] = ""
     reason: Annotated[str, Field(max_length=300)] = ""
@@ -169,8 +171,8 @@ class Stop(Body):
 async def stop_access(
     services: Serving, principal: Asking, access_id: str, body: Annotated[Stop, FromBody()]
 ) -> dict[str, Any]:
-    """Kill an Access as a test (SIGKILL; it starts again by itself) and count what its agents lose: `GET` tells how
-    that goes. Only where `windrow up` started the market; elsewhere, and where no other Access serves, a conflict."""
+    """Kill a relay as a test (SIGKILL; it starts again by itself) and count what its agents lose: `GET` tells how
+    that goes. Only where `windrow up` started the market; elsewhere, and where no other relay serves, a conflict."""
     _check_operator(principal, access_id)
     mine = await _row(services, access_id)
     attached = [a["access_id"] for a in services.health.accesses() if a["load_permille"] < LOAD_FULL]
@@ -182,16 +184,16 @@ async def stop_access(
 
 @route.get("/accesses/{access_id}/stop", may=Permission.HEALTH_READ, reach=Reach.ALL, answer=StopOut)
 async def stop_of_access(services: Serving, access_id: str) -> dict[str, Any]:
-    """The latest failover test that killed this Access since this Master started."""
+    """The latest failover test that killed this relay since this Master started."""
     trial = services.trials.of(access_id)
     if trial is None:
-        raise NotFound("No test has stopped this Access since this Master started.", subject=access_id[:64])
+        raise NotFound("No test has stopped this relay since this Master started.", subject=access_id[:64])
     return _trial_shaped(trial, services.clock.monotonic_ns())
 
 
 @route.post("/accesses/{access_id}/resume", may=Permission.FLEET_OPERATE, reach=Reach.OPERATED, answer=AccessOut)
 async def resume_access(services: Serving, principal: Asking, access_id: str, body: Given) -> Any:
-    """Let a drained Access take agents again; those that belong there return by themselves within ten minutes."""
+    """Let a drained relay take agents again; those that belong there return by themselves within ten minutes."""
     _check_operator(principal, access_id)
     before = await _row(services, access_id)
     await services.accesses.resume(AccessId(access_id), principal.actor, body.reason)
@@ -226,10 +228,11 @@ async def _rows(services: Services) -> dict[str, dict[str, Any]]:
     known |= {row.access_id: {"region": row.region, "address": row.address} for row in drained.values()}
     known |= {one["access_id"]: one for one in services.health.departed()}
     attached = {one["access_id"]: one for one in services.health.accesses()}
-    rtts, names = _rtts_ms(services), await services.trials.names()
+    rtts, stop_names, names = _rtts_ms(services), await services.trials.names(), relay_names(services)
     return {
         access_id: _shaped(access_id, known.get(access_id, {}), attached.get(access_id), drained.get(access_id), rtts)
-        | {"stop_name": names.get(access_id), "stopped_at": _stopped_at(services, access_id)}
+        | {"name": names.get(access_id) or f"relay {access_id[-4:]}"}
+        | {"stop_name": stop_names.get(access_id), "stopped_at": _stopped_at(services, access_id)}
         for access_id in sorted(known.keys() | attached.keys())
     }
 

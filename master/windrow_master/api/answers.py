@@ -16,6 +16,7 @@ from fastapi import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api.event_severity import EventSeverity, severity_of
+from windrow_master.api.event_texts import title_of
 from windrow_proto.model import Isolation
 from windrow_proto.units import money_text, seconds, time_text
 
@@ -125,6 +126,11 @@ class EventOut(Out):
     number: Annotated[int, Field(description="Grows by one with each event")]
     at: Time
     kind: str
+    title: Annotated[
+        str,
+        Field(description="Its kind in a few words"),
+        Read(lambda row: title_of(row.kind, row.subjects, row.fields)),
+    ]
     severity: Annotated[
         EventSeverity,
         Field(description="`info` is everyday work; `error`: something is broken or lost"),
@@ -136,7 +142,7 @@ class EventOut(Out):
         Field(description="Names by id, for the subjects and the actor; only names that the caller may see"),
         Read(lambda row: {}),
     ]
-    text: str
+    text: Annotated[str, Field(description="With names in the place of ids")]
     actor: str | None
     fields: dict[str, Any]
 

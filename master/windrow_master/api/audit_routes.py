@@ -6,14 +6,15 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import answers
-from windrow_master.api.answers import Out, Time, Written
+from windrow_master.api.answers import Out, Read, Time, Written
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.event_names import audit_names, mentioned
 from windrow_master.api.paging import Cursor, Limit, Moment, moment, page, read_number
 from windrow_master.api.route import Routes
 from windrow_master.audit.model import Head
 from windrow_master.identity.decide import Permission
-from windrow_master.store.model import AuditQuery
+from windrow_master.store.model import AuditEntry, AuditQuery
 from windrow_proto.errors import InvalidInput
 
 route = Routes("audit")
@@ -39,6 +40,11 @@ class AuditOut(Out):
     reason: str
     fields: dict[str, str]
     chain: Chain
+    names: Annotated[
+        dict[str, str],
+        Field(description="Names by id, for the actor, the subject and the ids in reason and fields"),
+        Read(lambda entry: {}),
+    ]
 
 
 class AuditHeadOut(Out):
@@ -77,7 +83,12 @@ async def audit(
     word = action.removesuffix("*") if action is not None else None
     wanted = AuditQuery(subject, actor, word or None, moment("since", since), moment("until", until))
     found = await services.audit.list(wanted, before, limit + 1)
-    return page(found, limit, AuditOut.of, lambda entry: str(entry.number))
+    names = await services.store.read(lambda uow: audit_names(services, uow, found))
+
+    def entry_json(entry: AuditEntry) -> dict[str, Any]:
+        return AuditOut.of(entry, names={one: names[one] for one in mentioned(entry) if one in names})
+
+    return page(found, limit, entry_json, lambda entry: str(entry.number))
 
 
 @route.get("/audit/verify", may=Permission.AUDIT_READ, answer=AuditVerdictOut)

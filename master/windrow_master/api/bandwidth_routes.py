@@ -26,7 +26,7 @@ class BandwidthRoundOut(Out):
     up_bps: int
     down_bps: int
     relays: Annotated[
-        int, Field(description="How many Accesses of the region measured it"), Read(lambda found: len(found.relays))
+        int, Field(description="How many relays of the region measured it"), Read(lambda found: len(found.relays))
     ]
 
 

@@ -171,7 +171,7 @@ class TrafficOut(Out):
 class NetworkOut(Out):
     """The network by which members on several hosts reach each other."""
 
-    mode: Annotated[str, Field(description="direct, or tunnels: in a private network, through Accesses")]
+    mode: Annotated[str, Field(description="direct, or tunnels: in a private network, through relays")]
     reason: str
     cords: Annotated[int, Field(description="Of a private network: the pairs of members that are to be joined")]
     cords_up: Annotated[int, Field(description="Those of them that are")]

@@ -17,6 +17,7 @@ def condition_json(text: str, detail: str, since_ns: int) -> dict[str, Any]:
     known = conditions.find(text)
     return {
         "code": text,
+        "title": conditions.heading_of(text),
         "about": None,
         "detail": detail,
         "severity": Severity.TICKET if known is None else known.severity,

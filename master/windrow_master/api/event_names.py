@@ -1,19 +1,30 @@
-"""Gives the ids in events their names: of hosts, GPUs and relays, and of what else the caller may see."""
+"""Gives ids their names, in events and in the audit log: of hosts, GPUs and relays, and of what else the caller may
+see."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from windrow_master.api import visibility
+from windrow_master.api.answers import EventOut
+from windrow_master.api.event_texts import ID, text_of
 from windrow_master.api.services import Services
 from windrow_master.clusters import lookup as clusters
+from windrow_master.fleet import lookup as fleet
+from windrow_master.fleet.availability import part_name
+from windrow_master.fleet.commands import WORDS
+from windrow_master.fleet.tiers import tier_words
 from windrow_master.identity.model import Principal
 from windrow_master.identity.people_lookup import name_of
 from windrow_master.jobs import service as jobs
 from windrow_master.jobs.model import JobId
-from windrow_master.store.model import EventRow
+from windrow_master.market import lookup as market
+from windrow_master.market.model import RentalId
+from windrow_master.store.model import AuditEntry, EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.ids import ClusterId, CommandId, HostId
 
 Names = Mapping[str, str]
+TIER = "tier/"
 
 
 def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: Iterable[EventRow]) -> Names:
@@ -21,25 +32,54 @@ def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: It
     whose name is not the caller's to see, is absent."""
     found: dict[str, str] = {}
     for row in rows:
-        found |= shared_names(services, row.subjects, row.actor)
-    others = {one for row in rows for one in (*row.subjects, _actor_id(row.actor))} - found.keys()
+        found |= shared_names(services, row.subjects, row.actor, row.text)
+    others = {one for row in rows for one in _mentioned(row.subjects, row.actor, row.text)} - found.keys()
     for one in others:
         if (name := _kept(uow, one)) and (one == principal.user_id or visibility.sees_subject(uow, principal, one)):
             found[one] = name
     return found
 
 
-def shared_names(services: Services, subjects: Iterable[str], actor: str) -> Names:
+def event_json(row: EventRow, names: Names) -> dict[str, Any]:
+    """One event with the names of what it mentions. names: of a whole page."""
+    mine = {one: names[one] for one in _mentioned(row.subjects, row.actor, row.text) if one in names}
+    return EventOut.of(row, names=mine, text=text_of(row.kind, row.text, row.fields, mine))
+
+
+def audit_names(services: Services, uow: UnitOfWork, entries: Sequence[AuditEntry]) -> Names:
+    """The name of each thing that these entries of the audit log mention, by its id: who reads the log sees all."""
+    wanted = {one for entry in entries for one in mentioned(entry)}
+    relays = relay_names(services)
+    found = {one: relays[one] for one in wanted if one in relays}
+    parts = {one for one in wanted if "/cpu/" in one or one.startswith(("GPU-", "MIG-", "MPS-"))}
+    for known in services.fleet.view:
+        host = known.host
+        found |= {host.host_id: host.name} if host.host_id in wanted else {}
+        found |= {one: f"{host.name} · {name}" for one in parts if (name := part_name(host, one)) is not None}
+    for one in wanted - found.keys():
+        if name := _kept(uow, one):
+            found[one] = name
+    return found
+
+
+def mentioned(entry: AuditEntry) -> set[str]:
+    """The ids in an entry of the audit log."""
+    return _mentioned((entry.subject,), entry.actor, " ".join((entry.reason, *entry.fields.values())))
+
+
+def shared_names(services: Services, subjects: Iterable[str], actor: str, text: str = "") -> Names:
     """Of the hosts, GPUs and relays of one event, which everybody may know. A GPU is found on the event's own host."""
-    wanted = {*subjects, _actor_id(actor)}
+    wanted = _mentioned(subjects, actor, text)
     entries = [entry for one in wanted if (entry := services.fleet.view.get(HostId(one))) is not None]
     found: dict[str, str] = {entry.host.host_id: entry.host.name for entry in entries}
     for one in wanted - found.keys():
         if one.startswith("access_"):
             found[one] = relay_names(services).get(one, "")
+        elif one.startswith(TIER):
+            found[one] = tier_words(one.removeprefix(TIER))
         for entry in entries:
-            if (gpu := entry.host.gpu(one)) is not None:
-                found[one] = f"{entry.host.name} · GPU {gpu.index}"
+            if (part := part_name(entry.host, one)) is not None:
+                found[one] = f"{entry.host.name} · {part}"
     return {one: name for one, name in found.items() if name}
 
 
@@ -59,6 +99,11 @@ def relay_names(services: Services) -> Names:
     }
 
 
+def _mentioned(subjects: Iterable[str], actor: str, text: str) -> set[str]:
+    """The ids of subjects and of the actor, and those in a text."""
+    return {*subjects, _actor_id(actor), *ID.findall(text)} - {""}
+
+
 def _actor_id(actor: str) -> str:
     """The id of who caused an event: of `host/host_1` the second half."""
     return actor.partition("/")[2]
@@ -71,6 +116,11 @@ def _kept(uow: UnitOfWork, one: str) -> str | None:
             return None if cluster is None else cluster.name
         case "job":
             return jobs.name_of(uow, JobId(one))
-        case "account" | "user":
+        case "rental":
+            return market.name_of(uow, RentalId(one))
+        case "command":
+            command = fleet.find_command(uow, CommandId(one))
+            return None if command is None else WORDS.get(command.kind)
+        case "account" | "user" | "token" | "service" | "organisation":
             return name_of(uow, one)
     return None

@@ -303,7 +303,9 @@ async def commands(
 
         return sift(rows, lambda row: visibility.sees_command(uow, principal, row), limit, visibility.LOOKED_MAX)
 
-    return sifted(await services.store.read(read), CommandOut.of, lambda row: str(row.command_id))
+    return sifted(
+        await services.store.read(read), lambda row: _command_json(services, row), lambda row: str(row.command_id)
+    )
 
 
 @route.get("/commands/{command_id}", may=Permission.FLEET_READ, reach=Reach.OWN_OR_OVERSEEN, answer=CommandOut)
@@ -319,4 +321,9 @@ async def command(services: Serving, principal: Asking, command_id: str) -> Any:
         raise NotFound(
             "There is no such command, or it is not yours. List yours: windrow command ls", subject=command_id[:64]
         )
-    return CommandOut.of(row)
+    return _command_json(services, row)
+
+
+def _command_json(services: Services, row: CommandRow) -> dict[str, Any]:
+    entry = services.fleet.view.get(row.host_id)
+    return CommandOut.of(row, host_name=None if entry is None else entry.host.name)

@@ -51,6 +51,7 @@ class ConditionOut(Out):
     """One thing that is not as it should be on a host or in the market itself."""
 
     code: Annotated[str, Field(description="Stable; with `:` and the id of a GPU where it is about one")]
+    title: Annotated[str, Field(description="What is wrong, in a few words")]
     about: Annotated[str | None, Field(description="The GPU that it is about, by its number on the host: `GPU 5`")]
     detail: str
     severity: Annotated[Severity, Field(description="`page`: look at once; `ticket`: within days; `info`: never")]
@@ -138,13 +139,13 @@ class HostLiveOut(Out):
 
 
 class BandwidthOut(Out):
-    """The measured bandwidth between a host and one Access or several, the median of them, in bits a second."""
+    """The measured bandwidth between a host and one relay or several, the median of them, in bits a second."""
 
     up_bps: float | None
     down_bps: float | None
     measured_at: Time
     access_id: str | None
-    relays: Annotated[int, Field(description="How many Accesses measured it")]
+    relays: Annotated[int, Field(description="How many relays measured it")]
 
 
 class ProofMarkOut(Out):
@@ -199,7 +200,7 @@ class HostSummaryOut(Out):
     access_id: str | None
     region: str | None
     address: str | None
-    rtt_ms: Annotated[float | None, Field(description="Between the host and its Access, in milliseconds")]
+    rtt_ms: Annotated[float | None, Field(description="Between the host and its relay, in milliseconds")]
 
 
 class HostOut(HostSummaryOut):
@@ -243,6 +244,7 @@ class CommandOut(Out):
 
     id: Annotated[str, Read("command_id")]
     host_id: str
+    host_name: Annotated[str | None, Field(description="Null for a host that is gone"), Read(lambda row: None)]
     kind: Annotated[str, Read(lambda row: row.kind.name.lower())]
     subject: str | None
     state: str

@@ -17,7 +17,7 @@ from windrow_master.store.model import EventRow
 from windrow_master.telemetry.live import Reading
 from windrow_proto.conditions import split
 from windrow_proto.gpu_fields import GPU_FIELDS, GpuField, Group, Source, fact, throttle_words
-from windrow_proto.metrics import BY_NAME
+from windrow_proto.metrics import BENCHMARK_NAMES, BY_NAME
 from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import time_text
 
@@ -56,6 +56,7 @@ class BenchmarkOut(Out):
     """A figure of a GPU that a test rental measured from inside."""
 
     name: str
+    title: Annotated[str, Field(description="The name for people")]
     value: float
     unit: str
     measured_at: Time
@@ -115,6 +116,7 @@ def gpu_page_json(
         "benchmarks": [
             {
                 "name": one.figure.name,
+                "title": BENCHMARK_NAMES.get(one.figure.name, one.figure.name),
                 "value": one.figure.value,
                 "unit": one.figure.unit,
                 "measured_at": time_text(one.figure.measured_wall_ns),

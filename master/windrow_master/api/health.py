@@ -16,6 +16,7 @@ from windrow_master.api.answers import Out, Time
 from windrow_master.api.condition_shapes import condition_json
 from windrow_master.api.condition_shapes import figures as condition_figures
 from windrow_master.api.deps import Services, Serving, principal_of
+from windrow_master.api.event_names import relay_names
 from windrow_master.api.fleet_metrics import fleet_text
 from windrow_master.api.fleet_shapes import ConditionOut
 from windrow_master.api.market_metrics import market_figures
@@ -101,9 +102,10 @@ class MasterHealthOut(Out):
 
 
 class AccessHealthOut(Out):
-    """The health of an Access, all of its workers together."""
+    """The health of a relay, all of its workers together."""
 
     access_id: str
+    name: Annotated[str, Field(description="For people: `relay` and its region, numbered where it has several")]
     region: str
     address: str
     version: str
@@ -136,7 +138,7 @@ class FleetHealthOut(Out):
 
 
 class HealthOut(Out):
-    """The state of the Master, of every Access, and of the fleet."""
+    """The state of the Master, of every relay, and of the fleet."""
 
     master: MasterHealthOut
     accesses: list[AccessHealthOut]
@@ -157,7 +159,7 @@ WELL: Final[dict[int | str, dict[str, Any]]] = {200: {"model": WellOut}, 503: {"
 
 @route.get("/operators/health", may=Permission.HEALTH_READ, answer=HealthOut)
 async def operators_health(services: Serving) -> Any:
-    """The state of the Master, of every Access, and of the fleet, for operators."""
+    """The state of the Master, of every relay, and of the fleet, for operators."""
     figures = services.store.figures
     age_ns = services.clock.monotonic_ns() - services.started_at_ns
     store = {
@@ -167,6 +169,7 @@ async def operators_health(services: Serving) -> Any:
         "failures": figures.failures,
         "pending": figures.pending,
     }
+    names = relay_names(services)
     return {
         "master": {
             "version": services.version,
@@ -179,7 +182,10 @@ async def operators_health(services: Serving) -> Any:
             "bus": await _bus(services),
             **services.health.telemetry(),
         },
-        "accesses": [dict(access) for access in services.health.accesses()],
+        "accesses": [
+            {**access, "name": names.get(access["access_id"]) or f"relay {access['access_id'][-4:]}"}
+            for access in services.health.accesses()
+        ],
         "fleet": _fleet(services.fleet.view),
     }
 

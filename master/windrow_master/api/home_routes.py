@@ -255,7 +255,7 @@ def _of(latest: Mapping[HostId, Mapping[GpuUuid, Verification]], entry: Entry) -
 
 def _reasons(around: unrented.Slot, slot: Slot) -> list[str]:
     """Without those of its grade, and without the word that its price is no reason."""
-    grades = {f"It keeps its tier at {slot.tier}: {one}." for one in slot.tier_reasons}
+    grades = unrented.grades(slot.tier_reasons)
     return [one for one in unrented.reasons(around) if one not in grades and not one.startswith(PRICE_FITS)]
 
 

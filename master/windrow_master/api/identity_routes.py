@@ -170,20 +170,20 @@ class TokenMadeOut(TokenOut):
 
 
 class JoinTokenOut(Out):
-    """A ticket for one host or Access, without its text."""
+    """A ticket for one host or relay, without its text."""
 
     id: str
     role: str
     created_at: Time
     expires_at: Time
-    used_by: Annotated[str | None, Field(description="Id of the host or Access that joined with it")]
+    used_by: Annotated[str | None, Field(description="Id of the host or relay that joined with it")]
 
 
 class JoinTokenMadeOut(JoinTokenOut):
     """A new ticket."""
 
     join_token: Annotated[str, Field(description="Its text, shown this once")]
-    command: Annotated[str | None, Field(description="The line that lets a host join; null for an Access")]
+    command: Annotated[str | None, Field(description="The line that lets a host join; null for a relay")]
 
 
 Base64 = Annotated[str, Written(lambda data: base64.b64encode(data).decode())]
@@ -197,7 +197,7 @@ class SignedOut(Out):
 
 
 class CertificateOut(Out):
-    """The certificate and keys that a host or an Access gets when it joins or renews; keys in base64."""
+    """The certificate and keys that a host or a relay gets when it joins or renews; keys in base64."""
 
     id: str
     generation: int
@@ -329,7 +329,7 @@ async def revoke_join_token(services: Serving, principal: Asking, token_id: str)
 
 @route.post("/join", may=Permission.NOBODY, answer=CertificateOut)
 async def join(services: Serving, body: JoinBody) -> Any:
-    """Become a host or an Access, by join token and proof of possession of both keys."""
+    """Become a host or a relay, by join token and proof of possession of both keys."""
     request = JoinRequest(
         join_token=body.join_token,
         tls_csr_pem=body.tls_csr_pem.encode(),
@@ -359,7 +359,7 @@ async def authority(services: Serving) -> Response:
 
 @route.get("/regions", may=Permission.NOBODY, answer=SignedOut)
 async def regions(services: Serving) -> Any:
-    """The signed map of Accesses."""
+    """The signed map of relays."""
     return SignedOut.of(services.identity.signed_regions())
 
 

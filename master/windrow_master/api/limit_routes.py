@@ -27,7 +27,9 @@ class LimitsBody(Body):
     max_hourly_cost: Annotated[GivenMoney | None, Field(description="Price per hour of all that runs at once")] = None
     max_monthly_cost: Annotated[GivenMoney | None, Field(description="Cost in a calendar month, in UTC")] = None
     max_total_cost: Annotated[GivenMoney | None, Field(description="Cost in all, with what was spent before")] = None
-    max_leases: Annotated[int | None, Field(ge=0, le=LEASES_MAX, description="Rented clusters at once")] = None
+    max_leases: Annotated[
+        int | None, Field(ge=0, le=LEASES_MAX, description="Machines and clusters rented at once")
+    ] = None
 
     def parsed(self) -> Limits:
         """The same as a value. Raises InvalidInput."""

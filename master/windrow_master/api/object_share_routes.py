@@ -23,7 +23,7 @@ from windrow_proto.units import SECOND
 route = Routes("shares")
 
 ObjectId = Annotated[
-    str | None, Query(max_length=64, description="Only of one object: id of a cluster or job, or name of a template")
+    str | None, Query(max_length=64, description="Only of one object: id of a machine or job, or name of a template")
 ]
 
 
@@ -32,7 +32,7 @@ class ObjectShareBody(Body):
 
     object_kind: ObjectKind
     object_id: Annotated[
-        str, Field(min_length=1, max_length=64, description="Id of a cluster or job, or name of a template")
+        str, Field(min_length=1, max_length=64, description="Id of a machine or job, or name of a template")
     ]
     receiver_kind: ReceiverKind
     receiver: Annotated[

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from windrow_master.api import overview
 from windrow_master.api.answers import EventOut
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.event_names import names_in
+from windrow_master.api.event_names import event_json, names_in
 from windrow_master.api.event_severity import INFO_BEGINNINGS, LOUD, EventSeverity, is_at_least, severity_of
 from windrow_master.api.fleet_feed import feed_of
 from windrow_master.api.overview import Earnings, Tally
@@ -138,7 +138,7 @@ async def overview_now(services: Serving, principal: Asking, own: Own = False) -
         },
         "revenue": await _revenue(services, principal, sees_all) if has_revenue else None,
         "accesses": len({access["access_id"] for access in services.health.accesses()}),
-        "events": [EventOut.of(row, names=names) for row, names in events],
+        "events": [event_json(row, names) for row, names in events],
     }
 
 

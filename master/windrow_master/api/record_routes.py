@@ -1,6 +1,6 @@
 """Routes of the store's own records: operations and events, with their live stream."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -10,8 +10,9 @@ from windrow_master.api import answers, sse, streaming, visibility
 from windrow_master.api.answers import EventOut, OperationOut
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.event_names import names_in, shared_names
+from windrow_master.api.event_names import event_json, names_in, shared_names
 from windrow_master.api.event_severity import INFO_BEGINNINGS, LOUD, EventSeverity, is_at_least, severity_of
+from windrow_master.api.event_texts import text_of
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -133,7 +134,7 @@ def _events(services: Services, uow: UnitOfWork, principal: Principal, asked: _A
 
     found = sift(rows, is_wanted, asked.limit, visibility.LOOKED_MAX)
     names = names_in(services, uow, principal, found[0])
-    answer = sifted(found, lambda row: EventOut.of(row, names=_names_of(row, names)), lambda row: str(row.number))
+    answer = sifted(found, lambda row: event_json(row, names), lambda row: str(row.number))
     if answer["next_cursor"] is None and after is None and begin is not None and begin > (first or 1):
         answer["next_cursor"] = write_cursor(str(begin))
     return answer
@@ -145,10 +146,6 @@ def _window(uow: UnitOfWork, first: int | None, end: int | None) -> int:
         newest = uow.events.newest(limit=1)
         end = newest[0].number + 1 if newest else 1
     return max(first or 1, end - WINDOW)
-
-
-def _names_of(row: EventRow, names: Mapping[str, str]) -> dict[str, str]:
-    return {one: names[one] for one in (*row.subjects, row.actor.partition("/")[2]) if one in names}
 
 
 @route.get("/events/stream", may=Permission.FLEET_READ, shared=Level.SEE, share=ShareKind.STREAMS, **answers.STREAM)
@@ -175,8 +172,12 @@ async def _resumed(
     somebody who sees all."""
 
     def named(message: sse.Message) -> sse.Message:
-        names = shared_names(services, message.data.get("subjects", ()), message.data.get("actor") or "")
-        return replace(message, data={**message.data, "names": names}) if names else message
+        data = message.data
+        if "kind" not in data:
+            return message
+        names = shared_names(services, data["subjects"], data["actor"] or "", data["text"])
+        text = text_of(data["kind"], data["text"], data["fields"], names)
+        return replace(message, data={**data, "names": names, "text": text})
 
     with listener:
         last = seen or 0

@@ -43,7 +43,7 @@ class SecretBody(Body):
 class SecretUserOut(answers.Out):
     """Work or a template that names a secret."""
 
-    kind: Annotated[str, Field(description="job, cluster or template")]
+    kind: Annotated[str, Field(description="job, machine or template")]
     id: str
     name: str
     is_waiting: Annotated[
@@ -61,15 +61,15 @@ class SecretOut(answers.Out):
     updated_at: answers.Time
     updated_by: str
     last_used_at: answers.Time | None
-    last_used_by: Annotated[str | None, Field(description="The cluster that got the value last")]
-    used_by: Annotated[list[SecretUserOut], Field(description="Clusters and jobs that have not ended, and templates")]
+    last_used_by: Annotated[str | None, Field(description="The machine that got the value last")]
+    used_by: Annotated[list[SecretUserOut], Field(description="Machines and jobs that have not ended, and templates")]
 
 
 class SecretDeletedOut(answers.Out):
     """A secret that was deleted."""
 
     name: str
-    used_by: Annotated[list[SecretUserOut], Field(description="Clusters, jobs and templates that still name it")]
+    used_by: Annotated[list[SecretUserOut], Field(description="Machines, jobs and templates that still name it")]
     warning: Annotated[str | None, Field(description="The work that will fail without it; null: none")]
 
 

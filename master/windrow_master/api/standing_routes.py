@@ -41,6 +41,7 @@ class UnrentedOut(Out):
     """A slot that nobody rents, and why."""
 
     slot_id: str
+    name: Annotated[str, Field(description="`GPU 3`, or `CPU share 0`")]
     gpu: str | None
     tier: str | None
     reasons: Annotated[list[str], Field(description="The most telling first")]
@@ -79,6 +80,7 @@ async def standing(services: Serving, host_id: str) -> Any:
         "unrented": [
             {
                 "slot_id": slot.slot_id,
+                "name": availability.part_name(entry.host, slot.slot_id) or slot.slot_id,
                 "gpu": slot.gpu_uuid,
                 "tier": slot.tier or None,
                 "reasons": list(unrented.reasons(slot_beside(beside, entry, slot, demand, latest, now_ns))),

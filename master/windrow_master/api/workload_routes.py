@@ -48,14 +48,14 @@ AccessName = Annotated[str, Field(max_length=128)]
 
 
 class MeasuredAccess(Body):
-    """The round trip from the renter to an Access."""
+    """The round trip from the renter to a relay."""
 
     id: AccessName
     rtt_ms: Annotated[float, Field(ge=0, le=RTT_MS_MAX, allow_inf_nan=False)]
 
 
 class TunnelBody(Body):
-    """The TCP port of the workload to reach, and the Access to go by."""
+    """The TCP port of the workload to reach, and the relay to go by."""
 
     port: Annotated[int, Field(ge=1, le=65_535)]
     measured: Annotated[
@@ -66,7 +66,7 @@ class TunnelBody(Body):
     ]
     without: Annotated[
         list[AccessName],
-        Field(default_factory=list, max_length=LISTED_MAX, description="Accesses that do not answer from here"),
+        Field(default_factory=list, max_length=LISTED_MAX, description="Relays that do not answer from here"),
     ]
 
     def wish(self) -> Wish:
@@ -83,7 +83,7 @@ class FilesArrived(BaseModel):
 
 
 class TunnelAccessOut(Out):
-    """An Access by which tunnels may go."""
+    """A relay by which tunnels may go."""
 
     id: Annotated[str, Read("access_id")]
     address: Annotated[
@@ -95,8 +95,8 @@ class TunnelOut(Out):
     """The address of a tunnel, and the ticket that a renter shows there."""
 
     id: Annotated[str, Read("tunnel_id")]
-    grant: Annotated[str, Field(description="Shown once, as bearer token, to the Access")]
-    address: Annotated[str, Field(description="host:port of the Access")]
+    grant: Annotated[str, Field(description="Shown once, as bearer token, to the relay")]
+    address: Annotated[str, Field(description="host:port of the relay")]
     server_name: Annotated[
         str, Field(description="What its certificate has to name"), Read(lambda _: SERVER_NAMES["access"])
     ]
@@ -187,8 +187,8 @@ async def open_tunnel(
     """Have the host open a tunnel to a port of the workload. Connect to `address` with TLS (server name `server_name`,
     authority `ca_pem`) before `expires_at`, ask for an upgrade to `protocol`, and show `grant` as bearer, once. After
     the 101 end this TLS, shake hands with the host on the same connection (its certificate: `host_pem`, its name:
-    `host_server_name`), and send `secret`. It goes by the host's Access, unless another is clearly nearer in sum by
-    what both measured, or that one is in `without`: if the Access does not answer, ask once more without it."""
+    `host_server_name`), and send `secret`. It goes by the host's relay, unless another is clearly nearer in sum by
+    what both measured, or that one is in `without`: if the relay does not answer, ask once more without it."""
     is_allowed = partial(streaming.is_allowed, request)
     ticket = await services.tunnels.open(principal, ClusterId(cluster_id), body.port, is_allowed, body.wish(), rank)
     return Json(TunnelOut.of(ticket), 201, headers={"Cache-Control": "no-store"})

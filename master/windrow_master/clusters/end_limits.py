@@ -33,7 +33,7 @@ def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
     as if its files never came."""
     if sum(_waited_ns(cluster, now_ns) for cluster in clusters) >= WAITED_MAX_NS:
         raise TooMany(
-            "Clusters of this account hold hosts, or held them in the last hour, and wait for files that did not come. "
+            "Machines of this account hold hosts, or held them in the last hour, and wait for files that did not come. "
             "Send the files of those that wait, or delete them and try again later."
         )
 

@@ -72,7 +72,7 @@ class Launcher:
         first = engines.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
         if first is None:
             raise NoCapacity(
-                "On one of the hosts all ports for clusters are in use. Try again later, or name another host."
+                "On one of the hosts all ports for machines are in use. Try again later, or name another host."
             )
         return replace(cluster, first_port=first)
 

@@ -133,12 +133,13 @@ class ClusterRequest(Limits, Resources, Work):
         ),
     ] = 1
     restart_members: Annotated[
-        bool, Spec(flag="--restart-members", text="Restart the whole gang when a member is lost")
+        bool, Spec(flag="--restart-members", text="Restart all hosts' programs when one is lost")
     ] = False
     ssh_keys: Annotated[
-        tuple[str, ...], Spec(items=SSH_KEYS_MAX, chars=SSH_KEY_CHARS_MAX, text="Public keys that may log in to a box")
+        tuple[str, ...],
+        Spec(items=SSH_KEYS_MAX, chars=SSH_KEY_CHARS_MAX, text="Public keys that may log in to a machine"),
     ] = ()
-    notebook: Annotated[bool, Spec(text="Start Jupyter in a box")] = False
+    notebook: Annotated[bool, Spec(text="Start Jupyter on the machine")] = False
     idle_ns: Annotated[
         int | None,
         Spec(

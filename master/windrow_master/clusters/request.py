@@ -30,6 +30,8 @@ LOG_KEPT_BYTES: Final = 10 * MIB
 LOG_CUT: Final = b"\n[windrow: the log was cut here; its host had more, which was not kept]\n"
 FILES_CAP_BYTES: Final = 1 * GIB
 
+_THINGS: Final = {ClusterKind.BOX: "machine", ClusterKind.GANG: "cluster"}
+"""How new names begin, where not with the kind."""
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 """255 characters with a digest, as many as the API takes."""
 _NAME: Final = re.compile(rf"(?=.{{1,{NAME_MAX}}}$)[A-Za-z0-9._:@/+()-]+( [A-Za-z0-9._:@/+()-]+)*", re.ASCII)
@@ -57,18 +59,19 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     require("host_id", request.host_id is None or request.hosts == 1, "left out with more than one host")
     is_gang = request.kind is ClusterKind.GANG
     require("restart_members", is_gang or not request.restart_members, "left out unless the kind is gang")
-    require("argv", not is_gang or bool(request.argv), "given for a gang: every member runs it")
+    require("argv", not is_gang or bool(request.argv), "given for kind gang: every host runs it")
     box.check(request)
     check_volumes(request)
     check_secrets(request)
     ends_itself = bool(request.argv) and request.kind is not ClusterKind.SERVICE
     is_endless = request.idle_ns is None or not ends_itself
-    require("idle_seconds", is_endless, "left out with a command: the cluster ends with it")
+    require("idle_seconds", is_endless, "left out with a command: the machine ends with it")
     is_image = request.image is not None or not request.entrypoint
     require("entrypoint", is_image, "left out where no image is named: it takes the place of the image's")
     is_process = request.runtime == Runtime.PROCESS
     require("runtime", not (is_process and request.image is not None), "docker where an image is named")
-    return replace(request, name=checked_name(request.name) or f"{request.kind.value}-{cluster_id[-6:]}")
+    thing = _THINGS.get(request.kind, request.kind.value)
+    return replace(request, name=checked_name(request.name) or f"{thing}-{cluster_id[-6:]}")
 
 
 def check_volumes(request: ClusterRequest) -> None:
@@ -80,7 +83,7 @@ def check_volumes(request: ClusterRequest) -> None:
         raise InvalidInput("A simulated host has no disk, and so no volumes.", subject="volumes")
     if request.hosts > 1 and any(not one.read_only for one in request.volumes):
         said = "One host writes a volume. A cluster over several hosts takes it read-only: NAME:/path:ro"
-        raise InvalidInput(f"{said}, and writes it from a cluster or job of its own.", subject="volumes")
+        raise InvalidInput(f"{said}, and writes it from a machine or job of its own.", subject="volumes")
 
 
 def check_secrets(request: ClusterRequest) -> None:

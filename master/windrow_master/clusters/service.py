@@ -288,7 +288,7 @@ class ClusterService:
             cluster = self._load(uow, principal, cluster_id, frozenset())
             stopping.check_stop(cluster)
             if uow.ask(IsOfJob(cluster_id)):
-                raise Conflict("This cluster belongs to a job: cancel the job instead.", subject=cluster_id)
+                raise Conflict("This machine belongs to a job: cancel the job instead.", subject=cluster_id)
             operation = self._asked(uow, principal, cluster_id, STOP_KIND)
             after = self.lifecycle.stop(uow, cluster, principal.actor)
             after = self.lifecycle.judge(uow, after, principal.actor)
@@ -411,7 +411,7 @@ class ClusterService:
         view = await self.get(principal, cluster_id)
         if not view.cluster.decision:
             raise NotFound(
-                "The reasons for its host are no longer kept: this cluster ended long ago.", subject=cluster_id
+                "The reasons for its host are no longer kept: this machine ended long ago.", subject=cluster_id
             )
         return parse_record(view.cluster.decision)
 
@@ -588,7 +588,7 @@ class ClusterService:
         cluster = uow[ClusterRepository].get(cluster_id)
         if cluster is None or not (cluster.account_id == principal.account_id or principal.roles & others):
             raise NotFound(
-                "There is no such cluster, or it is not yours. List yours: windrow cluster ls", subject=cluster_id
+                "There is no such machine, or it is not yours. List yours: windrow cluster ls", subject=cluster_id
             )
         return cluster
 

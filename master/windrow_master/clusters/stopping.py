@@ -16,7 +16,7 @@ def check_stop(cluster: Cluster) -> None:
         return
     way = "Delete it if you do not need it." if cluster.phase in WAITING else "Create another one if you need it."
     raise Conflict(
-        f"Only a cluster that runs or starts can be stopped, and this one is {cluster.phase}. {way}",
+        f"Only a machine that runs or starts can be stopped, and this one is {cluster.phase}. {way}",
         subject=cluster.cluster_id,
     )
 
@@ -24,9 +24,9 @@ def check_stop(cluster: Cluster) -> None:
 def check_start(cluster: Cluster, login: RegistryLogin | None) -> None:
     """Raises Conflict where there is nothing to start, InvalidInput where what was not kept has to be said again."""
     if cluster.phase is ClusterPhase.STOPPING:
-        raise Conflict("The cluster is still stopping. Start it when it is Stopped.", subject=cluster.cluster_id)
+        raise Conflict("The machine is still stopping. Start it when it is Stopped.", subject=cluster.cluster_id)
     if cluster.phase is not ClusterPhase.STOPPED:
-        words = f"Only a stopped cluster can be started, and this one is {cluster.phase}. Create another."
+        words = f"Only a stopped machine can be started, and this one is {cluster.phase}. Create another."
         raise Conflict(words, subject=cluster.cluster_id)
     check_login(cluster, login, "start it")
 

@@ -50,7 +50,7 @@ OFFLINE_REMEDY: Final = "Look whether the host has power and network, then `syst
 QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
 _OFFLINE: Final = {
     LinkState.LOST: "it has not reported for two minutes or more",
-    LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another Access",
+    LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another relay",
     LinkState.UNKNOWN: NOT_HEARD_YET,
     LinkState.UNSEEN: "it joined; its first inventory has not come yet",
 }
@@ -274,6 +274,18 @@ def _named(indices: Sequence[int]) -> str:
 
 def _remedies(troubles: Sequence[Trouble]) -> str:
     return " ".join(dict.fromkeys(one.remedy for one in troubles if one.remedy))
+
+
+def part_name(host: Host, one: str) -> str | None:
+    """The name of a part of a host by the id of its GPU, slice or slot: `GPU 3`, `GPU 3 part 1g.10gb`, `CPU share 2`;
+    None: it has no such part."""
+    if one.startswith(f"{host.host_id}/cpu/"):
+        return f"CPU share {one.rpartition('/')[2]}"
+    gpu = _cards(host).get(one)
+    if gpu is None:
+        return None
+    profile = next((part.profile for part in gpu.slices if part.uuid == one), None)
+    return f"GPU {gpu.index}" if profile is None else f"GPU {gpu.index} part {profile}"
 
 
 def about(host: Host, code: str) -> str | None:

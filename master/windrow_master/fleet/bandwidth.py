@@ -94,7 +94,7 @@ def refusal(asked: Asked | None, claim: BandwidthClaim, answered: Relays, now_ns
     if claim.access_id in answered:
         return "it was answered before"
     if claim.access_id not in named and (others := sorted(answered.keys() - set(named))):
-        return f"it was asked of other Accesses than {claim.access_id}, and {others[0]} answered as the host's own"
+        return f"it was asked of other relays than {claim.access_id}, and {others[0]} answered as the host's own"
     if now_ns > asked.until_ns:
         return "it comes too late"
     if max(claim.up_bytes, claim.down_bytes) > asked.spec.cap_bytes:

@@ -40,6 +40,27 @@ _ERRORS: Final = {
     CommandEvent.ABANDON: ("host_unreachable", "The host was retired before the command was done."),
 }
 
+WORDS: Final = {
+    CommandKind.CREATE: "The preparation of work",
+    CommandKind.START: "The start of work",
+    CommandKind.DELETE: "The end of work",
+    CommandKind.MEASURE_BANDWIDTH: "A measurement of bandwidth",
+    CommandKind.BENCHMARK: "A benchmark",
+    CommandKind.PARTITION: "The cutting of a GPU",
+}
+"""What a host is asked to do, for people."""
+_ENDS: Final = {
+    CommandState.SUCCEEDED: "is done",
+    CommandState.CANCELLED: "was cancelled",
+    CommandState.TIMED_OUT: "took too long",
+}
+
+
+def ended_words(row: CommandRow) -> str:
+    """One sentence about a command that is done."""
+    said = f"{WORDS.get(row.kind, 'A command')} {_ENDS.get(row.state, 'failed')}"
+    return f"{said}: {row.error_detail}" if row.error_detail else said
+
 
 class CommandQueue:
     """The commands. `wake` is called on the loop after a commit that has something to send; `told` in the transaction

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from windrow_proto import wipes
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import HostId
 from windrow_proto.model import Event
 from windrow_proto.units import HOUR
@@ -25,20 +26,41 @@ class About(StrEnum):
     WORK = "work"
 
 
-SPOKEN: Final[Mapping[str, About]] = {
-    "agent.storage_damaged": About.HOST,
-    "gpu.xid": About.GPU,
-    "gpu.lost": About.GPU,
-    "gpu.recovered": About.GPU,
-    "gpu.ecc_uncorrected": About.GPU,
-    "gpu.recovery_action": About.GPU,
-    "gpu.unavailable": About.GPU,
-    "gpu.mig_changed": About.GPU,
-    "gpu.stripped": About.GPU,
-    "workload.exited": About.WORK,
-    "workload.lost": About.WORK,
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A kind of event that hosts report. words: its text where the host sends none."""
+
+    about: About
+    words: str
+
+
+SPOKEN: Final[Mapping[str, Spoken]] = {
+    "agent.storage_damaged": Spoken(About.HOST, "The agent found its own files damaged, and put them aside"),
+    "gpu.xid": Spoken(About.GPU, "The driver reported an error of the GPU"),
+    "gpu.lost": Spoken(About.GPU, ConditionCode.GPU_LOST.words),
+    "gpu.recovered": Spoken(About.GPU, "The GPU answers again"),
+    "gpu.ecc_uncorrected": Spoken(About.GPU, "The GPU had memory errors that could not be corrected"),
+    "gpu.recovery_action": Spoken(About.GPU, "The driver asks for a reset of the GPU or a reboot of the host"),
+    "gpu.unavailable": Spoken(About.GPU, ConditionCode.GPU_UNAVAILABLE.words),
+    "gpu.mig_changed": Spoken(About.GPU, ConditionCode.GPU_MIG_CHANGED.words),
+    "gpu.stripped": Spoken(About.GPU, ConditionCode.GPU_STRIPPED.words),
+    "workload.exited": Spoken(About.WORK, "The work ended"),
+    "workload.lost": Spoken(About.WORK, "The work is gone from its host"),
 }
-"""The kinds of events that hosts report, and what each is about."""
+"""The kinds of events that hosts report, what each is about, and its words."""
+
+
+def words_of(kind: str, fields: Mapping[str, str]) -> str:
+    """The text of an event that came without one; empty for a kind that hosts do not report."""
+    known = SPOKEN.get(kind)
+    if known is None:
+        return ""
+    if kind == "gpu.ecc_uncorrected" and fields.get("count"):
+        return f"The GPU had memory errors that could not be corrected: {fields['count']}"
+    code = fields.get("exit_code")
+    return f"{known.words} with exit code {code}" if kind == "workload.exited" and code else known.words
+
+
 FIELDS: Final = frozenset(
     {"action", "blame", "count", "exit_code", "leased", "pid", "process", "slice", "workload", "xid"}
 )
@@ -93,9 +115,10 @@ def heard(event: Event, own: Collection[str], holds: Callable[[str], bool]) -> E
 
     own: its GPUs and slices; holds: whether a workload is one that it holds.
     """
-    about = SPOKEN.get(event.code)
-    if about is None:
+    known = SPOKEN.get(event.code)
+    if known is None:
         return None
+    about = known.about
     is_own = {
         About.HOST: event.subject == "",
         About.GPU: event.subject in own,

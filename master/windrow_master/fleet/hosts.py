@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from windrow_master.fleet import conditions, sanitise, tiers, verdicts
+from windrow_master.fleet.availability import part_name
 from windrow_master.fleet.benchmark_repository import BenchmarkRepository
 from windrow_master.fleet.benchmarks import RUNS, counted
 from windrow_master.fleet.claims import register
@@ -44,7 +45,7 @@ from windrow_master.fleet.verification_repository import VerificationRepository
 from windrow_master.loops import each_alone
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
-from windrow_proto.conditions import ConditionCode, split
+from windrow_proto.conditions import ConditionCode, heading_of, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
@@ -60,6 +61,7 @@ _REASONS: Final = {
     LinkEvent.SILENT: "its heartbeats stopped",
     LinkEvent.SILENT_LONG: "it did not report for too long",
 }
+_LINK_WORDS: Final = {LinkState.SUSPECT: "not answering", LinkState.LOST: "offline"}
 _ADMIN_TEXTS: Final = {
     AdminState.ACTIVE: "{name} is active",
     AdminState.DRAINING: "{name} is draining: nothing new starts there",
@@ -67,6 +69,8 @@ _ADMIN_TEXTS: Final = {
     AdminState.QUARANTINED: "{name} is quarantined",
     AdminState.RETIRED: "{name} is retired",
 }
+
+_KEPT_WORDS: Final = {"notes": "changes", "letters": "unreadable messages", "orphans": "pieces of unknown work"}
 
 
 class HostRegistry:
@@ -161,9 +165,8 @@ class HostRegistry:
                 "after a restore; they are not kept"
             )
         else:
-            text = (
-                f"More {what} come from this host than are kept in an hour ({KEPT_AN_HOUR[what]}); the rest are counted"
-            )
+            kept = f"{KEPT_AN_HOUR[what]:,} {_KEPT_WORDS.get(what, what)}"
+            text = f"More comes from this host than is kept in an hour ({kept}); the rest is counted"
         before = {f"before_{name}": str(count) for name, count in excess.before.items()}
         uow.event("host.reports_too_much", (host_id,), text, {"what": what} | before, "master")
 
@@ -173,7 +176,7 @@ class HostRegistry:
         if host is None or uow.now_wall_ns < self._misuse_due_ns.get(host_id, 0):
             return
         self._misuse_due_ns[host_id] = uow.now_wall_ns + MISUSE_EVERY_NS
-        text = f"{host.name} sent what no agent sends, and was disconnected ({code})"
+        text = f"{host.name} sent what no agent sends, and was disconnected: {code.replace('_', ' ')}"
         uow.event("host.link_misused", (host_id,), text, {"code": code})
 
     def kept_back(self, uow: UnitOfWork, host_id: HostId, access_id: str) -> None:
@@ -284,7 +287,7 @@ class HostRegistry:
         held = sum(slot.holder is not None for slot in uow[SlotRepository].of_host(host_id))
         fields = {"from": str(host.link_state), "to": str(step.state), "held": str(held)}
         uow.audit("master", f"host.{event}", host_id, reason, fields)
-        text = f"{host.name} is {step.state}: {reason}"
+        text = f"{host.name} is {_LINK_WORDS.get(step.state, step.state)}: {reason}"
         if is_online and after.settling_ns > SETTLED_NS:
             text += f". Its link failed several times: it takes new work in {after.settling_ns // MINUTE} min"
         uow.event(f"host.{step.state}", (host_id,), text, fields)
@@ -333,8 +336,8 @@ class HostRegistry:
             if code.startswith(ConditionCode.CHALLENGE_RUNNING):
                 continue  # a challenge is told of as a whole
             kind = "condition.raised" if code in now else "condition.cleared"
-            words = (now.get(code) or was[code]).detail or code
-            text = f"{after.name}: {words}" if code in now else f"{after.name}: {code} is over"
+            words = (now.get(code) or was[code]).detail or heading_of(code)
+            text = f"{after.name}: {words}" if code in now else f"{after.name}: solved: {heading_of(code)}"
             subjects = tuple(filter(None, split(code)[1:]))
             if code.startswith(conditions.MASTERS_CODES):
                 uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
@@ -465,7 +468,8 @@ class HostRegistry:
 
     def _announce(self, uow: UnitOfWork, host: Host, slot: Slot, tier: str) -> None:
         if slot.tier and slot.tier != tier:
-            text = f"{host.name}: {slot.slot_id} went from {slot.tier} to {tier}"
+            part = part_name(host, slot.slot_id) or "a part"
+            text = f"{host.name}: {part} went from {tiers.tier_words(slot.tier)} to {tiers.tier_words(tier)}"
             uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})
 
 

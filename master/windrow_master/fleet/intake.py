@@ -15,7 +15,7 @@ from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.commands import CommandQueue
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository, Ranges
-from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe
+from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe, words_of
 from windrow_master.fleet.hosts import HostRegistry, gpu_ids
 from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
@@ -48,6 +48,8 @@ REGION_CHARS_MAX: Final = 128
 """As far as the store keeps it: a host's own word."""
 KEPT_KINDS: Final = frozenset({Kind.BANDWIDTH, Kind.INVENTORY, Kind.COMMAND_STATUS})
 """Kept sealed here; receipts are kept by the market, with what they paid for."""
+_LANES: Final = {Lane.EVIDENCE: "reports", Lane.TELEMETRY: "samples"}
+_REASONS: Final = {"spool_cap": "its spool was full", "spool_corrupt": "its spool was damaged"}
 AccessKey = Callable[[UnitOfWork, str], bytes | None]
 
 log = structlog.get_logger(__name__)
@@ -169,7 +171,7 @@ class EvidenceIntake:
         if not self._may_keep(uow, host_id, "letters") or not self._may_keep(uow, host_id, "bytes", size):
             return
         uow[EvidenceRepository].bury(_row(uow, item), f"{type(error).__name__}: {error}")
-        text = f"A message of this host ({item.record.kind.name.lower()}) could not be taken in and was put aside"
+        text = "A message of this host could not be taken in and was put aside"
         uow.event("evidence.put_aside", (host_id,), text, {"error": str(error)[:300]}, "master")
 
     def _may_keep(self, uow: UnitOfWork, host_id: HostId, what: str, amount: int = 1) -> bool:
@@ -220,7 +222,7 @@ class EvidenceIntake:
             self._hosts.tell_excess(uow, host_id, REFUSED)
             return
         about = tuple(filter(None, (event.subject, event.fields.get("slice"))))
-        text = event.detail or event.code
+        text = event.detail or words_of(event.code, event.fields) or "The host cleared its cache of the work"
         self._hosts.tell(uow, host_id, "events", event.code, text, about=about, fields=event.fields)
 
     def _take_observed(self, uow: UnitOfWork, host_id: HostId, observed: Observed) -> None:
@@ -282,7 +284,8 @@ class EvidenceIntake:
             GapRow(host_id, gap.lane, gap.origin_boot, gap.ranges, gap.reason, uow.now_wall_ns)
         )
         count = Intervals.of(gap.ranges).count
-        text = f"The host had to give up {count} records of {gap.lane.name.lower()} before they arrived ({gap.reason})"
+        why = _REASONS.get(gap.reason, "it could not keep them")
+        text = f"The host had to give up {count} {_LANES.get(gap.lane, 'records')} before they arrived: {why}"
         uow.event("spool.gap", (host_id,), text, {"records": str(count), "reason": gap.reason}, f"host/{host_id}")
         self._count_gap(uow, host_id, gap)
 

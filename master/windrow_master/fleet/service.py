@@ -17,7 +17,7 @@ from windrow_master.fleet import use_history_repository as use_history
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, BandwidthSchedule
 from windrow_master.fleet.challenges import ChallengeRegistry
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
-from windrow_master.fleet.commands import CommandQueue, is_under_way
+from windrow_master.fleet.commands import CommandQueue, ended_words, is_under_way
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.hosts import HostRegistry
 from windrow_master.fleet.intake import AccessKey, EvidenceIntake, EvidenceItem
@@ -510,9 +510,8 @@ class FleetService:
         if row.is_done:
             for operation in uow.operations.running(row.command_id):
                 uow.operations.finish(operation.id, uow.now_wall_ns, row.error_code or None, row.error_detail)
-            text = f"{row.kind.name.lower().replace('_', ' ')}: {row.state}"
             fields = {"error": row.error_code, "kind": row.kind.name.lower()}
-            uow.event("command.done", (row.host_id, row.command_id), text, fields)
+            uow.event("command.done", (row.host_id, row.command_id), ended_words(row), fields)
         uow.publish(CommandChanged(row))
 
     def _on_ban(self, uow: UnitOfWork, host_id: HostId, is_banned: bool) -> None:
@@ -556,7 +555,9 @@ def _begin_unheard(uow: UnitOfWork) -> None:
     if count:
         said, fields = "the Master started and has heard no host yet", {"hosts": str(count)}
         uow.audit("master", "fleet.start", "", said, fields)
-        uow.event("fleet.not_heard", (), f"hosts unknown: {count}; {said}", fields, "master")
+        uow.event(
+            "fleet.not_heard", (), f"The Master started and has not heard {count} of its hosts yet", fields, "master"
+        )
 
 
 __all__ = ["FleetService", "is_back_soon"]

@@ -93,7 +93,9 @@ class SlotLeases:
             if why and slot is not None and slot.token == grant.token and slot.holder is not None:
                 words = f"{AFTER_LEASE}{why}"
                 moved += self._move(uow, slot, SlotEvent.FAULT, actor, words, unavailable=words) is not None
-                uow.event("slot.not_clean", (slot.host_id, slot.slot_id), f"{slot.slot_id}, {words}", actor=actor)
+                uow.event(
+                    "slot.not_clean", (slot.host_id, slot.slot_id), f"{slot.slot_id}: out of order {words}", actor=actor
+                )
         return moved
 
     def expire_hold(self, uow: UnitOfWork, slot: Slot) -> None:

@@ -16,6 +16,7 @@ from typing import Final
 
 from windrow_master.fleet import gpus
 from windrow_proto.metrics import (
+    BENCHMARK_NAMES,
     BENCHMARK_UNIT,
     CPU_HASH,
     GPU_MATRIX,
@@ -207,11 +208,11 @@ def _tier(tier_class: str, found: Sequence[_Finding]) -> Tier:
 def _gpu_memory_rate(mine: Mapping[str, Benchmark], model: gpus.GpuModel, was: Grade | None) -> _Finding:
     """By memory bandwidth; no figure of the table, no grade above C, however fast the card is."""
     if model.bandwidth_gb_s is None:
-        return _Finding(Grade.C, f"{GPU_MEMORY}: expected figure not yet read from a sheet")
+        return _Finding(Grade.C, f"{BENCHMARK_NAMES[GPU_MEMORY]}: expected figure not yet read from a sheet")
     sheet, found = model.bandwidth_gb_s.value * 1e9, mine.get(GPU_MEMORY)
     if found is not None and found.unit == BENCHMARK_UNIT and found.value > sheet * SHEET_PASSED:
         said, most = quantity(found.value, found.unit), quantity(sheet, BENCHMARK_UNIT)
-        return _Finding(Grade.C, f"{GPU_MEMORY}: {said} is not believed: its sheet says {most}")
+        return _Finding(Grade.C, f"{BENCHMARK_NAMES[GPU_MEMORY]}: {said} is not believed: its sheet says {most}")
     return _measured(found, GPU_MEMORY, sheet * SHEET_REACHED, BENCHMARK_UNIT, was)
 
 
@@ -220,18 +221,19 @@ def _matrix_rate(mine: Mapping[str, Benchmark], model: gpus.GpuModel, was: Grade
     want, found = MATRIX_EXPECTED.get(model.model_class), mine.get(GPU_MATRIX)
     if want is not None:
         return _measured(found, GPU_MATRIX, want, MATRIX_UNIT, was)
-    said = "not measured yet" if found is None else quantity(found.value, found.unit).replace(MATRIX_UNIT, "op/s")
-    return _Finding(Grade.A, f"{GPU_MATRIX}: {said}; this class is not calibrated")
+    said = "not measured yet" if found is None else quantity(found.value, found.unit)
+    return _Finding(Grade.A, f"{BENCHMARK_NAMES[GPU_MATRIX]}: {said}; this class is not calibrated")
 
 
 def _measured(found: Benchmark | None, name: str, want: float, unit: str, was: Grade | None) -> _Finding:
     """By one measured figure, which must be there in the expected unit."""
+    shown = BENCHMARK_NAMES[name]
     if found is None:
-        return _Finding(Grade.C, f"{name}: not measured yet")
+        return _Finding(Grade.C, f"{shown}: not measured yet")
     if found.unit != unit or not 0 < found.value < float("inf"):
-        return _Finding(Grade.C, f"{name}: measured in {found.unit or 'no unit'}, expected {unit}")
+        return _Finding(Grade.C, f"{shown}: measured in {found.unit or 'no unit'}, expected {unit}")
     ratio = found.value / want
-    return _Finding(grade_of(ratio, was), f"{name}: {ratio:.0%} of the expected {quantity(want, unit)}")
+    return _Finding(grade_of(ratio, was), f"{shown}: {ratio:.0%} of the expected {quantity(want, unit)}")
 
 
 def _memory(memory_bytes: int | None, model: gpus.GpuModel) -> _Finding:
@@ -281,6 +283,13 @@ def _internet(bandwidth: Bandwidth | None, was: Grade | None) -> _Finding:
     return _Finding(grade, f"bandwidth: {bandwidth.up_bps / 1e6:.0f} Mbit/s up, {bandwidth.down_bps / 1e6:.0f} down")
 
 
+def tier_words(tier: str) -> str:
+    """A tier for people: `h100:1g.10gb/C` is `H100:1g.10gb · grade C`."""
+    name, _, grade = tier.partition("/")
+    model, mark, profile = name.partition(":")
+    return f"{model.upper()}{mark}{profile} · grade {grade}" if grade else tier
+
+
 def worst_tier(tiers: Sequence[Tier]) -> Tier | None:
     """The tier a host shows for all its GPUs: the one with the lowest grade, the first of these."""
     return max(tiers, key=lambda tier: tier.grade, default=None)
@@ -288,7 +297,7 @@ def worst_tier(tiers: Sequence[Tier]) -> Tier | None:
 
 def quantity(value: float, unit: str) -> str:
     """A figure in four digits at most, with its prefix. unit: as UCUM writes it."""
-    unit = unit.replace("{operation}", "op")
+    unit = {BENCHMARK_UNIT: "B/s", MATRIX_UNIT: "op/s"}.get(unit, unit)
     for factor, prefix in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if value >= factor:
             return f"{value / factor:.4g} {prefix}{unit}"

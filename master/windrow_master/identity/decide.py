@@ -175,7 +175,7 @@ def check_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
         raise InvalidInput(f"At most {ADDRESSES_MAX} addresses fit in a certificate; {len(given)} were given.")
     for address in given:
         if resembles_id(address):
-            raise InvalidInput(f"{address[:60]!r} would be taken for an id: an Access's address is {NO_ID}.")
+            raise InvalidInput(f"{address[:60]!r} would be taken for an id: a relay's address is {NO_ID}.")
         plain = address.removeprefix("*.") if address.count(".") > 1 else address
         if not 1 <= len(address) <= 253 or not all(c.isascii() and (c.isalnum() or c in ".-:") for c in plain):
             raise InvalidInput(f"{address[:60]!r} is neither a DNS name nor an IP address.")

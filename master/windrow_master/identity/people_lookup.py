@@ -3,14 +3,14 @@
 import hashlib
 from dataclasses import dataclass
 
-from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.model import Account, ApiToken, Principal, Role, ServiceAccount
 from windrow_master.identity.people import Organisation, Projects, User
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
-from windrow_master.identity.repository import AccountRepository
+from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository, TokenRepository
 from windrow_master.identity.sessions import SECRET_CHARS_MAX
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, TokenId
 
 _NO_USER = "This token belongs to a project, not to a user. Sign in as a user."
 _NO_MEMBER = "There is no such member. List them: windrow member ls"
@@ -34,8 +34,19 @@ def user_of_id(uow: UnitOfWork, user_id: str) -> User:
 
 
 def name_of(uow: UnitOfWork, one: str) -> str | None:
-    """The name of a user or a project by its id; None: there is none of that id."""
-    found = uow[UserRepository].get(one) if one.startswith("user_") else uow[AccountRepository].get(AccountId(one))
+    """The name of a user, project, organisation, service account or token by its id; None: there is none of that id."""
+    found: User | Account | Organisation | ServiceAccount | ApiToken | None
+    match one.partition("_")[0]:
+        case "user":
+            found = uow[UserRepository].get(one)
+        case "organisation":
+            found = uow[OrganisationRepository].get(one)
+        case "service":
+            found = uow[ServiceAccountRepository].get(one)
+        case "token":
+            found = uow[TokenRepository].get(TokenId(one))
+        case _:
+            found = uow[AccountRepository].get(AccountId(one))
     return None if found is None else found.name
 
 

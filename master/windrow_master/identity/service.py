@@ -75,7 +75,7 @@ from windrow_proto.wire_link import encode_region_map
 
 JOIN_TOKEN_LIFE_NS: Final = 15 * MINUTE
 JOIN_TOKEN_LIFE_NS_MAX: Final = DAY
-_KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "an Access"}
+_KINDS: Final = {MemberRole.HOST: "a host", MemberRole.ACCESS: "a relay"}
 FIRST_ORGANISATION: Final = "home"  # names
 FIRST_PROJECT: Final = "default"
 CA_HASH_HEX: Final = 32
@@ -424,7 +424,7 @@ class IdentityService:
     ) -> tuple[JoinToken, str]:
         """A single-use ticket for one host, or (operators only) one Access; the text is shown this once."""
         if role is MemberRole.ACCESS and Role.OPERATOR not in principal.roles:
-            raise Forbidden("Only an operator can let an Access join.")
+            raise Forbidden("Only an operator can let a relay join.")
         if not 0 < life_ns <= JOIN_TOKEN_LIFE_NS_MAX:
             raise InvalidInput("expires_in_s must be above 0 and at most one day.")
 

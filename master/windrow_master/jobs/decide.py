@@ -110,14 +110,14 @@ def _waiting(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) ->
 def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:
     cluster, workload = seen.cluster, seen.workload
     if cluster is None or workload is None:
-        return Answer(JobEvent.FAIL, "its cluster is not there")
+        return Answer(JobEvent.FAIL, "its machine is not there")
     is_going = cluster.phase in (*RESTS, ClusterPhase.FINISHED, ClusterPhase.DELETING, ClusterPhase.DELETED)
     if workload.phase is WorkPhase.EXITED or (is_going and cluster.reason and workload.exit_code is not None):
         return _exited(job, workload)
     if is_going:
-        return Answer(JobEvent.FAIL, cluster.reason or "its cluster was deleted", None, workload.exit_code)
+        return Answer(JobEvent.FAIL, cluster.reason or "its machine was deleted", None, workload.exit_code)
     if cluster.phase is ClusterPhase.FAILED:
-        return _broken(job, workload, cluster.reason or "its cluster failed")
+        return _broken(job, workload, cluster.reason or "its machine failed")
     if workload.lost_since_ns is not None:
         return _broken(job, workload, f"{workload.host_name} is not heard of")
     limit = _limit(job, seen, now_ns)

@@ -115,7 +115,7 @@ class Accesses:
             more = f"; and {len(met) - TOLD_MAX} more" if len(met) > TOLD_MAX else ""
             yield (
                 ConditionCode.ACCESS_BUG_MET,
-                f"Since their start Accesses have met a bug: {'; '.join(said[:TOLD_MAX])}{more}. Each ended only what "
+                f"Since their start relays have met a bug: {'; '.join(said[:TOLD_MAX])}{more}. Each ended only what "
                 "met it.",
                 max(0, min(self._clock.wall_ns(), max(trunk.load.bugs.last_ns for trunk in met))),
             )

@@ -154,7 +154,7 @@ class LinkHub:
     def _depart(self, trunk: Trunk) -> None:
         self._trunks.pop(trunk, None)
         for route in trunk.routes.values():
-            self._close(route, "its Access is gone")
+            self._close(route, "its relay is gone")
         self.accesses.went(trunk)
         self._maps.changed(is_loss=True)
         log.info("trunk_gone", access_id=trunk.access_id, worker=trunk.worker, routes=len(trunk.routes))

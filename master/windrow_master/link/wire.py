@@ -37,7 +37,7 @@ async def hello_of(trunk: TrunkLink, access_id: str) -> services_pb2.TrunkHello:
         raise DeadlineExceeded("The trunk's hello did not come in time.", subject=access_id) from None
     hello = next((item.hello for item in first.items if item.WhichOneof("what") == "hello"), None)
     if hello is None or hello.access_id != access_id:
-        raise Forbidden("A trunk begins with the hello of the Access that its certificate names.")
+        raise Forbidden("A trunk begins with the hello of the relay that its certificate names.")
     return hello
 
 
@@ -158,7 +158,7 @@ class Trunk:
         if self._is_broken or self._bytes > QUEUED_BYTES_MAX:
             self._is_broken = True
             self._gather.nudge(is_urgent=True)
-            raise LinkClosed("The Access does not take what is sent to it.", subject=self.access_id)
+            raise LinkClosed("The relay does not take what is sent to it.", subject=self.access_id)
         self._items.append(item)
         self._bytes += _size(item)
         self._gather.nudge(is_urgent=is_urgent)

@@ -13,6 +13,12 @@ def renter_of(uow: UnitOfWork, rental_id: RentalId) -> AccountId | None:
     return rental.renter if rental is not None else None
 
 
+def name_of(uow: UnitOfWork, rental_id: RentalId) -> str | None:
+    """The name of the machine or cluster that a rental is for; None: there is no such rental, or it has none."""
+    rental = uow[RentalRepository].get(rental_id)
+    return (rental.cluster_name or None) if rental is not None else None
+
+
 def unsettled(uow: UnitOfWork, account_id: AccountId) -> int:
     """The number of rentals that an account pays for, or is paid for, and that are not closed: receipts may come."""
     rentals = uow[RentalRepository]

@@ -35,7 +35,7 @@ class Flaw(StrEnum):
     """The reason why a receipt counts for nothing."""
 
     OTHER_HOST = "it comes from a host that does not run this workload"
-    OTHER_CLUSTER = "it names another cluster"
+    OTHER_CLUSTER = "it names another machine"
     OTHER_SLOTS = "its slots or tokens are not those that were granted"
     MALFORMED = "its number or running time is out of range"
     AFTER_FINAL = "its number is above that of the final receipt"

@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from windrow_master.fleet.tiers import tier_words
 from windrow_master.loops import page_alone
 from windrow_master.market import ledger, limits, metering, spending
 from windrow_master.market.classes import PaidDay, paid_by_day
@@ -175,7 +176,7 @@ class MarketService:
             if account_id is not None and uow[AskRepository].count_others(account_id, tier) >= ASKS_MAX:
                 raise TooMany(f"This account has set {ASKS_MAX:,} prices. Change one of those.", subject=tier)
             uow[AskRepository].put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
-            text = f"{tier} costs {money_text(price)} an hour from now on"
+            text = f"{tier_words(tier)} costs {money_text(price)} an hour from now on"
             uow.audit(actor, "ask.set", tier, text, {"account": account_id or "all", "price": money_text(price)})
             uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
 
@@ -187,7 +188,7 @@ class MarketService:
 
         def remove(uow: UnitOfWork) -> None:
             uow[AskRepository].remove(account_id, tier)
-            text = f"{tier} has no price of its own from now on"
+            text = f"{tier_words(tier)} has no price of its own from now on"
             uow.audit(actor, "ask.remove", tier, text, {"account": account_id or "all"})
             uow.event("offer.priced", (f"tier/{tier}", *((account_id,) if account_id else ())), text, actor=actor)
 
@@ -234,7 +235,7 @@ class MarketService:
         """More or fewer hosts run of a rental from now on, at this price for all of them; lines: of those that are
         new. Raises InsufficientFunds or SpendingLimitReached where the next 15 minutes cannot be set aside for more."""
         rental = uow[RentalRepository].get(rental_id)
-        assert rental is not None, "its cluster runs"
+        assert rental is not None, "its machine runs"
         balance = self.balance(uow, rental.renter)
         needed = Microcents(ledger.hold_amount(price) - rental.held_left)
         if lines and balance < needed:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from windrow_master.fleet.tiers import tier_words
 from windrow_proto.units import Microcents, money_text
 
 DEMAND_DAYS: Final = 7
@@ -44,37 +45,45 @@ def median(prices: Sequence[Microcents]) -> Microcents | None:
 def reasons(slot: Slot) -> tuple[str, ...]:
     """Return why it is not rented, at least one reason."""
     if not slot.tier:
-        return ("It has no tier yet, and so no price: its host has joined and was not measured.",)
+        return ("It has no grade yet, and so no price: its host has joined and was not measured.",)
     found = [f"It cannot be had now: {slot.hindrance}."] if slot.hindrance else []
     if slot.simulated:
         found.append("Its host is simulated: only who asks for simulated hosts gets it.")
     found += [*_dear(slot), *_demand(slot)]
     if slot.verification:
         found.append(f"Its host is not verified: {slot.verification}")
-    found += [f"It keeps its tier at {slot.tier}: {one}." for one in slot.tier_reasons if one.startswith(GRADE_MARKS)]
-    return tuple(found)
+    return (*found, *grades(slot.tier_reasons))
+
+
+def grades(tier_reasons: Sequence[str]) -> tuple[str, ...]:
+    """Return what keeps a grade down, a sentence each."""
+    return tuple(f"Grade {one}." for one in tier_reasons if one.startswith(GRADE_MARKS))
+
+
+def _tier(slot: Slot) -> str:
+    return tier_words(slot.tier)
 
 
 def _dear(slot: Slot) -> list[str]:
     middle = median(slot.prices)
     mine = money_text(slot.price)
     if middle is None:
-        return [f"It is the only one in {slot.tier}: there is no price beside its {mine} an hour."]
+        return [f"It is the only one of {_tier(slot)}: there is no price beside its {mine} an hour."]
     if middle <= 0 or slot.price <= middle:
-        others = f"the median of {len(slot.prices)} others in {slot.tier}, {money_text(middle)} an hour"
+        others = f"the median of {len(slot.prices)} others of {_tier(slot)}, {money_text(middle)} an hour"
         return [f"Its price is not the reason: {mine} is not above {others}."]
     above = slot.price * 100 // middle - 100
     return [
-        f"Its price of {mine} an hour is {above} % above the median of {len(slot.prices)} others in {slot.tier}, "
+        f"Its price of {mine} an hour is {above} % above the median of {len(slot.prices)} others of {_tier(slot)}, "
         f"{money_text(middle)}."
     ]
 
 
 def _demand(slot: Slot) -> list[str]:
     if not slot.rentals:
-        return [f"Nobody rented in {slot.tier} in the last {DEMAND_DAYS} days."]
+        return [f"Nobody rented {_tier(slot)} in the last {DEMAND_DAYS} days."]
     rentals = "1 rental" if slot.rentals == 1 else f"{slot.rentals} rentals"
-    said = f"{rentals} began in {slot.tier} in the last {DEMAND_DAYS} days"
+    said = f"{rentals} of {_tier(slot)} began in the last {DEMAND_DAYS} days"
     beside = f"{slot.free} of the {len(slot.prices)} others there are free, too"
     beside = beside if slot.free else "all others are taken"
     return [f"{said}; {beside}."]

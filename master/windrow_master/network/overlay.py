@@ -194,7 +194,7 @@ class OverlayService:
         places = self._addresses(pair.low.host_id), self._addresses(pair.high.host_id)
         if places[0] is None or places[1] is None:
             away = pair.low if places[0] is None else pair.high
-            raise HostUnreachable(f"{away.host_name} is not connected to an Access with tunnels.", subject=away.host_id)
+            raise HostUnreachable(f"{away.host_name} is not connected to a relay with tunnels.", subject=away.host_id)
         # The other end comes from outside, unless it is connected to the same Access as this one.
         outside = places[0].hosts if places[0] == places[1] else places[0].renters
         tunnel_id = await self._store.read(lambda uow: uow.mint("cord"))

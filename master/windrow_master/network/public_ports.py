@@ -47,8 +47,8 @@ def member(view: ClusterView, rank: int) -> Workload:
     if rank >= hosts:
         said = f"This cluster has no member of rank {rank}: ranks count from 0, and its last is {hosts - 1}."
         raise NotFound(said, subject=cluster_id)
-    whose = f"the member of rank {rank}" if hosts > 1 else "the cluster"
-    raise Conflict(f"There is nothing to connect to: {whose} does not run; the cluster is {phase}.", subject=cluster_id)
+    whose = f"the member of rank {rank}" if hosts > 1 else "the machine"
+    raise Conflict(f"There is nothing to connect to: {whose} does not run; the machine is {phase}.", subject=cluster_id)
 
 
 class Unknown:

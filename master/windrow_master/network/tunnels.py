@@ -297,7 +297,7 @@ class TunnelService:
         host_id = asked.workload.host_id
         addresses = self._addresses(host_id)
         if addresses is None:
-            words = f"{asked.workload.host_name} is not connected to an Access with tunnels."
+            words = f"{asked.workload.host_name} is not connected to a relay with tunnels."
             raise HostUnreachable(words, subject=host_id)
         nearby = self._unreached.but(host_id, self._nearby(host_id), self._clock.monotonic_ns())
         found, ticket = choose(nearby, wish), None

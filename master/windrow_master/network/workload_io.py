@@ -114,7 +114,7 @@ class WorkAccess:
             raise InvalidInput("argv names no command.", subject="argv")
         workload = await self._inside(principal, cluster_id, rank)
         if workload.phase is not WorkPhase.RUNNING:
-            raise Conflict(f"A command needs a running cluster, and this one is {workload.phase}.", subject=cluster_id)
+            raise Conflict(f"A command needs a running machine, and this one is {workload.phase}.", subject=cluster_id)
         opening = ChannelOpen(workload.workload_id, ChannelPurpose.EXEC, argv=argv)
 
         async def pieces() -> AsyncGenerator[ChannelData | ChannelClose]:
@@ -157,7 +157,7 @@ class WorkAccess:
             taken = [await _taken(channel, cluster_id) for channel in channels]
         if commit and not any(taken):
             raise Conflict(
-                "This cluster does not wait for files; to add some, send them without commit.", subject=cluster_id
+                "This machine does not wait for files; to add some, send them without commit.", subject=cluster_id
             )
         return Sent(counter.bytes, counter.files)
 

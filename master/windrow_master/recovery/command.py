@@ -67,7 +67,7 @@ def _restore(read: argparse.Namespace, data_dir: Path, database: str) -> int:
     if done.aside is not None:
         _say(f"What was there before is in {done.aside}.")
     _say(
-        "Start it as before. Hosts and Accesses that it knows are back within a minute; who joined after the backup is "
+        "Start it as before. Hosts and relays that it knows are back within a minute; who joined after the backup is "
         "told to join again. What ran then and has ended since is closed with what had been signed by then; what began "
         "since and still runs is ended after 5 min, and nobody pays for it."
     )

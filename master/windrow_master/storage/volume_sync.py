@@ -149,7 +149,7 @@ class VolumeController:
         all_held, _ = await self._store.read(partial(_look, cluster_ids=(cluster_id,)))
         found = [one for one in all_held if one.writes]
         if not found:
-            raise Conflict("This cluster writes no volume now.", subject=cluster_id)
+            raise Conflict("This machine writes no volume now.", subject=cluster_id)
         held = found[0]
         if held.workload.phase not in (WorkPhase.RUNNING, WorkPhase.EXITED):
             raise Conflict(f"Its work is {held.workload.phase.value}; nothing can be saved of it.", subject=cluster_id)

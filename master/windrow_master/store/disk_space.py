@@ -62,7 +62,7 @@ class Shortage:
         """For a person: what, what follows, what to do."""
         left = "no room could be seen" if self.free_bytes is None else f"{self.free_bytes // MIB} MiB are free"
         return (
-            f"The disk of {self.folder} is full ({left}): no new clusters and no new members, and samples stay with "
+            f"The disk of {self.folder} is full ({left}): nothing new starts, and samples stay with "
             f"the agents. Deletes, renewals and results go on. Free {WANTED_BYTES // MIB} MiB there; "
             "the rest happens by itself."
         )

@@ -13,6 +13,7 @@ nothing: their host is not verified and says so, and where their class is calibr
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from windrow_master.fleet.availability import part_name
 from windrow_master.fleet.conditions import CHALLENGE, unavailable_reason
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.states import VerifyEvent
@@ -130,7 +131,9 @@ def summary(host: Host, latest: Mapping[GpuUuid, Verification]) -> str:
         return f"None of its {len(cards)} GPUs was challenged yet."
     passed = sum(row.outcome is VerifyOutcome.PASSED for row in rows)
     said = f"{passed} of {len(cards)} GPUs passed their last challenge, at {time_text(max(row.at_ns for row in rows))}"
-    others = [f"{row.gpu_uuid}: {row.detail}" for row in rows if row.outcome is not VerifyOutcome.PASSED]
+    others = [
+        f"{part_name(host, row.gpu_uuid)}: {row.detail}" for row in rows if row.outcome is not VerifyOutcome.PASSED
+    ]
     apart = [row for row in rows if is_apart(row)]
     company = [f"{len(apart)} worked one after another, as one card that answers for several"] if apart else []
     return "; ".join([said, *company, *others[:2]]) + ("." if not others else "")

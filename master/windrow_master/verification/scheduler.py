@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from windrow_master.fleet import verdicts
+from windrow_master.fleet.availability import part_name
 from windrow_master.fleet.challenges import Challenged
 from windrow_master.fleet.host_scheduler import HostScheduler
 from windrow_master.fleet.model import Host, HostFacts, Verification
@@ -147,7 +148,7 @@ class VerificationService(HostScheduler[Begun]):
         verification_id = uow.mint("verification")
         fields = {"cards": str(len(cards)), "verification": verification_id, "try": str(tries)}
         uow.audit(actor, OPERATION, host_id, "it was asked for" if is_asked else "it was due", fields)
-        text = f"{host.name}: {len(cards)} of {len(inventory.gpus)} GPUs are being challenged"
+        text = f"{host.name}: {len(cards)} of {len(inventory.gpus)} GPUs are being verified"
         uow.event("host.verifying", (host_id, *cards), text, fields, actor)
         classes = {slot.gpu_uuid: slot.tier.partition("/")[0] for slot in slots if slot.gpu_uuid is not None}
         return Begun(verification_id, host, {uuid: classes[uuid] for uuid in cards})
@@ -238,7 +239,8 @@ class VerificationService(HostScheduler[Begun]):
         passed = {uuid for uuid, row in rows.items() if row.outcome is VerifyOutcome.PASSED}
         self._fleet.hosts.challenged(uow, after, found, passed)
         kind, words = _EVENTS[event]
-        reasons = [f"{row.gpu_uuid}: {row.detail}" for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
+        failed = [row for row in rows.values() if row.outcome is not VerifyOutcome.PASSED]
+        reasons = [f"{part_name(host, row.gpu_uuid) or 'a GPU'}: {row.detail}" for row in failed]
         reasons += ["its cards worked one after another"] if is_apart else []
         text = "; ".join([words.format(name=host.name), *([failure] if failure else []), *reasons[:3]])
         fields = {str(one): str(sum(row.outcome is one for row in rows.values())) for one in VerifyOutcome}

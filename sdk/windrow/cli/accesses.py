@@ -11,7 +11,7 @@ from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.output import ABSENT, facts, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 
-access_app = typer.Typer(help="Accesses: the relays that hosts dial.", no_args_is_help=True)
+access_app = typer.Typer(help="Relays that hosts dial.", no_args_is_help=True)
 
 STOP_LOOK_S = 0.5
 """Between two looks at how a test goes."""
@@ -22,7 +22,7 @@ Reason = Annotated[str, typer.Option(help="Reason; kept in the audit log.")]
 ACCESSES = Table(
     (
         id_column(),
-        Column("NAME", lambda a: a["stop_name"], 2, 20),
+        Column("NAME", lambda a: a.get("name"), most=24),
         Column("STATE", lambda a: str(a["state"])),
         Column("REGION", lambda a: a["region"], 1, 16),
         Column("AGENTS", lambda a: a["agents"]),
@@ -33,8 +33,8 @@ ACCESSES = Table(
         time_column("SINCE", lambda a: a["since"], 6),
         Column("VERSION", lambda a: a["version"], 7),
     ),
-    "No Access is known: start windrow-access, without it no host is heard.",
-    name=lambda a: a["stop_name"],
+    "No relay is known: start windrow-access, without it no host is heard.",
+    name=lambda a: a.get("name"),
     states=lambda a: (a["state"],),
     state_words=("serving", "draining", "departed"),
 )
@@ -43,14 +43,14 @@ ACCESSES = Table(
 @access_app.command("ls")
 @lists(ACCESSES)
 def access_ls(context: typer.Context, view: View) -> None:
-    """List Accesses, also those that are drained or gone."""
+    """List relays, also those that are drained or gone."""
     api = client(context)
     view.print(api, api.items("/accesses"))
 
 
 @access_app.command("show")
 def access_show(context: typer.Context, access: str, as_json: AsJson = False) -> None:
-    """Show everything about one Access."""
+    """Show everything about one relay."""
     api = client(context)
     item = api.get(f"/accesses/{resolving.found(api, resolving.RELAYS, access)}")
     if as_json:
@@ -58,7 +58,7 @@ def access_show(context: typer.Context, access: str, as_json: AsJson = False) ->
         return
     facts(
         [
-            ("Access", item["id"]),
+            ("Relay", f"{item.get('name', 'relay')} ({item['id']})"),
             ("Region", item["region"]),
             ("Address", item["address"]),
             ("State", item["state"]),
@@ -76,19 +76,21 @@ def access_show(context: typer.Context, access: str, as_json: AsJson = False) ->
 
 @access_app.command("drain")
 def access_drain(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Take an Access out of service: its agents move to other Accesses within seconds."""
+    """Take a relay out of service: its agents move to other relays within seconds."""
     api = client(context)
     named = resolving.found(api, resolving.RELAYS, access)
     item = api.request("POST", f"/accesses/{named}/drain", body={"reason": reason})
     if as_json:
         print_json(item)
         return
-    say(f"{access} is draining; {item['agents']} agents leave it. See `windrow access show {access}`.")
+    say(
+        f"{item.get('name', access)} is draining; {item['agents']} agents leave it. See `windrow access show {access}`."
+    )
 
 
 @access_app.command("resume")
 def access_resume(context: typer.Context, access: str, reason: Reason = "", as_json: AsJson = False) -> None:
-    """Put a drained Access back into service."""
+    """Put a drained relay back into service."""
     api = client(context)
     named = resolving.found(api, resolving.RELAYS, access)
     item = api.request("POST", f"/accesses/{named}/resume", body={"reason": reason})
@@ -102,9 +104,9 @@ def access_resume(context: typer.Context, access: str, reason: Reason = "", as_j
 def access_stop(
     context: typer.Context, access: str, reason: Reason = "", yes: Yes = False, as_json: AsJson = False
 ) -> None:
-    """Kill an Access as a test and count what is lost (only in a market that `windrow up` started).
+    """Kill a relay as a test and count what is lost (only in a market that `windrow up` started).
 
-    The Access restarts by itself. Exits with 1 if acknowledged data was lost or an agent did not return in time.
+    The relay restarts by itself. Exits with 1 if acknowledged data was lost or an agent did not return in time.
     """
     api = client(context)
     named = resolving.found(api, resolving.RELAYS, access)
@@ -112,12 +114,12 @@ def access_stop(
     if not yes:
         if not sys.stdin.isatty():
             raise typer.BadParameter("without a terminal this needs --yes")
-        typed = typer.prompt(f"This kills the Access. Type {name} to confirm", err=True)
+        typed = typer.prompt(f"This kills the relay. Type {name} to confirm", err=True)
         if typed not in {name, access, named}:
             raise typer.Abort
     item = api.request("POST", f"/accesses/{named}/stop", body={"confirm": named, "reason": reason})
     if not as_json:
-        say(f"{item['name']} is killed; {item['agents']} agents look for another Access.")
+        say(f"{item['name']} is killed; {item['agents']} agents look for another relay.")
     while item["phase"] == "running":
         time.sleep(STOP_LOOK_S)
         item = api.get(f"/accesses/{named}/stop")
@@ -135,10 +137,10 @@ def stop_facts(item: dict[str, Any]) -> list[tuple[str, Any]]:
     """Describes the outcome of a test, line by line."""
     counted = item["counted"] or {}
     return [
-        ("Access", item["name"]),
+        ("Relay", item["name"]),
         ("Test", item["phase"]),
         ("Problem", item["problem"]),
-        ("Agents back", f"{item['back']} of {item['agents']}, {item['elsewhere']} of them at another Access"),
+        ("Agents back", f"{item['back']} of {item['agents']}, {item['elsewhere']} of them at another relay"),
         ("Longest without connection", seconds_text(item["away_s"])),
         ("Longest between batches", seconds_text(counted.get("longest_gap_s"))),
         ("Before the kill", seconds_text(counted.get("usual_gap_s"))),

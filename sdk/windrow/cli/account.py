@@ -286,7 +286,7 @@ def token_add(
         say("Run this on the host that should join, within 15 minutes:")
         sys.stdout.write(made["command"] + "\n")
     elif join:
-        say("Within 15 minutes, on the machine of the new Access (docs/regions.md has the rest):")
+        say("Within 15 minutes, on the machine of the new relay (docs/regions.md has the rest):")
         sys.stdout.write("windrow-access join https://MASTER --token-file FILE --data-dir DIR --name NAME\n")
 
 
@@ -321,7 +321,7 @@ RECEIPTS = Table(
 @receipt_app.command("ls")
 @lists(RECEIPTS)
 def receipt_ls(context: typer.Context, view: View) -> None:
-    """List receipts, newest first. `--name`: of the cluster."""
+    """List receipts, newest first. `--name`: of the machine."""
     api = client(context)
     view.print(api, api.items("/receipts"))
 

@@ -16,11 +16,11 @@ from windrow.client import Client
 from windrow.errors import WindrowClientError
 
 artefact_app = typer.Typer(
-    help="Artefacts: files that stay after their cluster or job has ended.", no_args_is_help=True
+    help="Artefacts: files that stay after their machine or job has ended.", no_args_is_help=True
 )
 
 Owner = Annotated[
-    str | None, typer.Option("--of", help="Owner: a cluster's name or id, or KIND/ID; default: your account.")
+    str | None, typer.Option("--of", help="Owner: a machine's name or id, or KIND/ID; default: your account.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Path of the artefact, as `windrow artefact ls` shows it.")]
 
@@ -131,7 +131,7 @@ checkpoint_app = typer.Typer(help="Checkpoints of running work.", no_args_is_hel
 Cluster = Annotated[
     str,
     typer.Argument(
-        metavar="NAME|ID", help="Name or id of a cluster, running or ended.", autocompletion=completing.clusters
+        metavar="NAME|ID", help="Name or id of a machine, running or ended.", autocompletion=completing.clusters
     ),
 ]
 
@@ -158,7 +158,7 @@ def checkpoint_ls(context: typer.Context, view: View, cluster: Cluster) -> None:
 
 @checkpoint_app.command("save")
 def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = False) -> None:
-    """Save the newest complete checkpoint of a running cluster."""
+    """Save the newest complete checkpoint of a running machine."""
     api = client(context)
     answer = api.save_checkpoint(cluster_id(api, cluster))
     if as_json:
@@ -173,10 +173,10 @@ def checkpoint_save(context: typer.Context, cluster: Cluster, as_json: AsJson = 
 def checkpoint_restore(
     context: typer.Context,
     cluster: Cluster,
-    source: Annotated[str, typer.Option("--from", help="Cluster that the checkpoint comes from, running or ended.")],
+    source: Annotated[str, typer.Option("--from", help="Machine that the checkpoint comes from, running or ended.")],
     as_json: AsJson = False,
 ) -> None:
-    """Copy the newest complete checkpoint of another cluster into this cluster's CKPT_DIR."""
+    """Copy the newest complete checkpoint of another machine into this machine's CKPT_DIR."""
     api = client(context)
     answer = api.restore_checkpoint(cluster_id(api, cluster), cluster_id(api, source, ended=True))
     if as_json:

@@ -28,15 +28,18 @@ ENTRIES = Table(
         Column("NUMBER", lambda e: e["number"]),
         time_column("AT", lambda e: e["at"]),
         Column("ACTION", lambda e: e["action"], show=spoken),
-        Column("SUBJECT", lambda e: e["subject"]),
-        Column("ACTOR", lambda e: e["actor"], 1),
-        Column("REASON", lambda e: e.get("reason"), 2, 20),
+        Column("SUBJECT", lambda e: resolving.named(e["subject"], e.get("names")), show=resolving.shortened),
+        Column("ACTOR", lambda e: resolving.actor_name(e["actor"], e.get("names")), 1, show=resolving.shortened),
+        Column("REASON", lambda e: resolving.named(e.get("reason") or "", e.get("names")), 2, 20, resolving.shortened),
         Column(
             "FIELDS",
-            lambda e: " ".join(f"{key}={_text(value)}" for key, value in sorted((e.get("fields") or {}).items())),
+            lambda e: " ".join(
+                f"{key}={resolving.named(_text(value), e.get('names'))}"
+                for key, value in sorted((e.get("fields") or {}).items())
+            ),
             3,
             20,
-            lambda text: re.sub(r"\b\w+(?==)", lambda key: str(spoken(key[0])), text),
+            lambda text: re.sub(r"\b\w+(?==)", lambda key: str(spoken(key[0])), resolving.shortened(text)),
         ),
     ),
     "No such entry.",
@@ -50,7 +53,7 @@ def audit_ls(
     context: typer.Context,
     view: View,
     subject: Annotated[
-        str | None, typer.Option(help="Only about this host, cluster or job, by name or id, or about this id.")
+        str | None, typer.Option(help="Only about this host, machine or job, by name or id, or about this id.")
     ] = None,
     actor: Annotated[str | None, typer.Option(help="Only entries by this actor, for example user/user_1.")] = None,
     action: Annotated[

@@ -30,7 +30,7 @@ from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 from windrow.words import counted
 
-cluster_app = typer.Typer(help="Clusters: work on rented GPUs and processors.", no_args_is_help=True)
+cluster_app = typer.Typer(help="Machines and clusters: work on rented GPUs and processors.", no_args_is_help=True)
 
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
@@ -52,20 +52,20 @@ EnvFile = Annotated[
     list[Path] | None,
     typer.Option("--env-file", help="File of variables, NAME=value or NAME on each line; repeatable."),
 ]
-Rank = Annotated[int, typer.Option("--rank", min=0, help="Member of the cluster, counted from 0.")]
+Rank = Annotated[int, typer.Option("--rank", min=0, help="Member of a cluster, counted from 0.")]
 SshKey = Annotated[
     list[Path] | None,
-    typer.Option("--ssh-key", help="File of public keys (.pub) that may log in to a box; repeatable."),
+    typer.Option("--ssh-key", help="File of public keys (.pub) that may log in to a machine; repeatable."),
 ]
 Notebook = Annotated[
     bool | None,
     typer.Option(
         "--notebook/--no-notebook",
-        help="Start Jupyter in a box; default: yes, if no command is given.",
+        help="Start Jupyter on the machine; default: yes, if no command is given.",
         show_default=False,
     ),
 ]
-MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Highest price per hour, for the whole cluster.")]
+MaxPrice = Annotated[str | None, typer.Option("--max-price", help="Highest price per hour, for all hosts together.")]
 Login = Annotated[
     typer.FileText | None,
     typer.Option(
@@ -73,7 +73,7 @@ Login = Annotated[
     ),
 ]
 Which = Annotated[
-    str, typer.Argument(metavar="NAME|ID", help="Name or id of the cluster.", autocompletion=completing.clusters)
+    str, typer.Argument(metavar="NAME|ID", help="Name or id of the machine.", autocompletion=completing.clusters)
 ]
 
 
@@ -111,7 +111,7 @@ CLUSTERS = Table(
         Column("TIER", lambda c: c.get("tier"), 6),
         Column("REASON", lambda c: c.get("problem") or c.get("reason"), 4, 16),
     ),
-    "No clusters. Try: windrow run -- python -V",
+    "No machines. Try: windrow run -- python -V",
     name=lambda c: c.get("name"),
     states=lambda c: (c["phase"],),
     state_words=(
@@ -127,7 +127,7 @@ CLUSTERS = Table(
 @cluster_app.command("ls")
 @lists(CLUSTERS)
 def cluster_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
-    """List clusters, newest first."""
+    """List machines and clusters, newest first."""
     api = client(context)
     view.print(api, api.items("/clusters", name=view.exact_name))
     if watch:
@@ -153,19 +153,19 @@ def cluster_create(
     ssh_key: SshKey = None,
     ssh: Annotated[
         bool | None,
-        typer.Option("--ssh/--no-ssh", help="Allow SSH with your keys from ~/.ssh, in a box without a command."),
+        typer.Option("--ssh/--no-ssh", help="Allow SSH with your keys from ~/.ssh, on a machine without a command."),
     ] = None,
     notebook: Notebook = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     if_not_there: Annotated[
-        bool, typer.Option("--if-not-there", help="Where you have a cluster of this --name, use it; create none.")
+        bool, typer.Option("--if-not-there", help="Where you have a machine of this --name, use it; create none.")
     ] = False,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the machine runs.")] = True,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
-    """Create a cluster."""
+    """Create a machine, or a cluster of several hosts."""
     api = client(context)
     base = kept.template_named(api, template)["request"] if template else {}
     kind = asked["kind"] or base.get("kind") or "box"
@@ -185,7 +185,7 @@ def cluster_create(
     found = _of_name(api, asked["name"]) if asked["name"] else None
     if found is not None and not if_not_there:
         raise NameTaken(
-            f"You have a cluster {found['name']!r} already: {found['id']}, {found['phase']}. Choose another name, or "
+            f"You have a machine {found['name']!r} already: {found['id']}, {found['phase']}. Choose another name, or "
             "use that one with --if-not-there."
         )
     if found is None:
@@ -265,7 +265,7 @@ def show_plan(answer: dict[str, Any], as_json: bool) -> None:
 
 @cluster_app.command("show")
 def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Show everything about one cluster."""
+    """Show everything about one machine or cluster."""
     api = client(context)
     item = api.cluster(cluster_id(api, cluster, ended=True, shows=True))
     used = _usage(api, item)
@@ -326,7 +326,7 @@ def cluster_logs(
     follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
     rank: Rank = 0,
 ) -> None:
-    """Print the log of a cluster, or the kept log of one that has ended."""
+    """Print the log of a machine, or the kept log of one that has ended."""
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
     output = ProgramOutput()
@@ -348,7 +348,7 @@ def cluster_logs(
 
 @cluster_app.command("exec")
 def cluster_exec(context: typer.Context, cluster: Which, argv: list[str], rank: Rank = 0) -> None:
-    """Run a command inside a cluster; exits with the command's exit code. It reads no standard input."""
+    """Run a command on a machine; exits with the command's exit code. It reads no standard input."""
     api = client(context)
     raise typer.Exit(run_inside(api, cluster_id(api, cluster), argv, rank))
 
@@ -369,7 +369,7 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
 
 @cluster_app.command("explain")
 def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Explain why a cluster runs on its hosts."""
+    """Explain why a machine runs on its host."""
     api = client(context)
     answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}/explain")
     if as_json:
@@ -392,7 +392,7 @@ def cluster_files(
     rank: Rank = 0,
     allow_executables: AllowExecutables = False,
 ) -> None:
-    """Fetch the working folder of a cluster; after its command has ended, the changed files (kept 30 days)."""
+    """Fetch the working folder of a machine; after its command has ended, the changed files (kept 30 days)."""
     api = client(context)
     found = cluster_id(api, cluster, ended=True)
     report = bring_cluster(api, found, into, changed=changed, rank=rank, allow_executables=allow_executables)
@@ -410,7 +410,7 @@ def cluster_delete(
     yes: Yes = False,
     wait: bool = True,
 ) -> None:
-    """Delete a cluster. Files not fetched are lost, except with --keep-results."""
+    """Delete a machine. Files not fetched are lost, except with --keep-results."""
     api = client(context)
     found = cluster_id(api, cluster)
     agreed(yes, f"End {cluster}?" if keep_results else f"Delete {cluster} and everything in it?")

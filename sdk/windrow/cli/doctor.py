@@ -41,9 +41,9 @@ def examine(options: Options) -> list[Check]:
             health = api.get("/operators/health") if "operator" in me["roles"] else {"accesses": None}
             checks += _troubles(health)
             if health["accesses"] is not None:
-                names = ", ".join(f"{a['access_id']} in {a['region']}" for a in health["accesses"])
+                names = ", ".join(a.get("name") or f"relay {a['region']}" for a in health["accesses"])
                 checks.append(
-                    ("access", bool(health["accesses"]), names or "No Access is connected: start windrow-access.")
+                    ("access", bool(health["accesses"]), names or "No relay is connected: start windrow-access.")
                 )
             checks += _hosts(me, list(api.items("/hosts")))
     except WindrowClientError as error:
@@ -77,5 +77,6 @@ def _troubles(health: Any) -> list[Check]:
     master = health.get("master") or {"problems": [], "conditions": []}
     found = [("master", False, str(problem)) for problem in master["problems"]]
     return found + [
-        (str(one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip()) for one in master["conditions"]
+        (str(one.get("title") or one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip())
+        for one in master["conditions"]
     ]

@@ -43,7 +43,7 @@ def cluster_forward(
     context: typer.Context,
     cluster: Which,
     port: Annotated[
-        str, typer.Argument(metavar="PORT[:LOCAL]", help="Port in the cluster, or PORT:LOCAL for another port here.")
+        str, typer.Argument(metavar="PORT[:LOCAL]", help="Port of the machine, or PORT:LOCAL for another port here.")
     ],
     local: Annotated[int | None, typer.Option(min=1, max=65_535, help="Port on this machine.")] = None,
     stdio: Annotated[
@@ -52,7 +52,7 @@ def cluster_forward(
     rank: Rank = 0,
     as_json: AsJson = False,
 ) -> None:
-    """Reach a TCP port of a cluster at a port of this machine, until Ctrl-C."""
+    """Reach a TCP port of a machine at a port of this computer, until Ctrl-C."""
     api = client(context)
     remote, wanted = ports_of(port)
     wanted = local or wanted
@@ -133,14 +133,14 @@ def cluster_ssh(
     cluster: Which,
     words: Annotated[list[str] | None, typer.Argument(help="Options and a command for ssh, after --.")] = None,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65_535, help="Port of the SSH server; default: the box's own, else 22.")
+        int | None, typer.Option(min=1, max=65_535, help="Port of the SSH server; default: the machine's own, else 22.")
     ] = None,
-    user: Annotated[str | None, typer.Option(help="User to log in as; default: the box's user, else root.")] = None,
+    user: Annotated[str | None, typer.Option(help="User to log in as; default: the machine's user, else root.")] = None,
     config: Annotated[
         bool, typer.Option("--config", help="Print lines for ~/.ssh/config, by which editors such as VS Code log in.")
     ] = False,
 ) -> None:
-    """Log in by OpenSSH, where an SSH server runs in the cluster."""
+    """Log in by OpenSSH, where an SSH server runs on the machine."""
     ssh = shutil.which("ssh")
     if ssh is None and not config:
         raise WindrowClientError(

@@ -219,7 +219,7 @@ def host_why(context: typer.Context, host: Host, as_json: AsJson = False) -> Non
     if not standing["unrented"]:
         say("All GPUs and processors of this host are rented.")
     for slot in standing["unrented"]:
-        print_whole(f"{slot['slot_id']} ({slot['tier'] or 'no tier yet'})")
+        print_whole(f"{slot.get('name') or slot['slot_id']} ({slot['tier'] or 'no grade yet'})")
         for reason in slot["reasons"]:
             print_whole(f"  - {reason}")
 
@@ -235,13 +235,14 @@ def _of_host(api: Client, host_id: str, what: str) -> dict[str, Any] | None:
     return found
 
 
-def _conditions(found: list[dict[str, Any]], name: str = "Condition") -> list[tuple[str, Any]]:
+def _conditions(found: list[dict[str, Any]], name: str = "Problem") -> list[tuple[str, Any]]:
     """Each condition with its remedy; without one where the Master is older than that."""
     lines: list[tuple[str, Any]] = []
     for one in found:
         about = one.get("about")
-        code = f"{about}: {one['code'].partition(':')[0]}" if about else one["code"]
-        lines.append((name, f"{code}: {one['detail']} (since {one['since']})"))
+        title = one.get("title") or one["code"].partition(":")[0]
+        said = f"{about}: {title}" if about else title
+        lines.append((name, f"{said}: {one['detail']} (since {one['since']})"))
         lines += [("", f"- {one['remedy']}")] if one.get("remedy") else []
     return lines
 
@@ -366,7 +367,7 @@ def host_simulate(
 
 @host_app.command("measure")
 def host_measure(context: typer.Context, host: Host) -> None:
-    """Measure the bandwidth of a host through its Access now."""
+    """Measure the bandwidth of a host through its relay now."""
     api = client(context)
     answer = api.request("POST", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/measure")
     say(f"Measuring; see `windrow command ls --host {host}` (operation {answer['operation']['id']}).")
@@ -526,7 +527,7 @@ COMMANDS = Table(
         id_column(),
         Column("KIND", lambda c: c["kind"], show=spoken),
         Column("STATE", lambda c: c["state"], show=spoken),
-        id_column(lambda c: c["host_id"], "HOST", 1),
+        Column("HOST", lambda c: c.get("host_name") or c["host_id"], 1, show=resolving.shortened),
         time_column("CREATED", lambda c: c["created_at"], 2),
         Column("STEP", lambda c: c.get("step"), 4, 20, spoken),
         Column("ERROR", _error, 3, 20),
@@ -583,24 +584,21 @@ SEVERITIES: Sequence[Severity] = get_args(Severity)
 
 def event_text(event: dict[str, Any]) -> str:
     """What happened, with the names of things in the place of their ids."""
-    text = str(event["text"])
-    for one, name in (event.get("names") or {}).items():
-        text = text.replace(one, name)
-    return text
+    return resolving.named(str(event["text"]), event.get("names"))
 
 
 def _by(event: dict[str, Any]) -> str | None:
     actor = event.get("actor")
-    return actor and (event.get("names") or {}).get(actor.partition("/")[2], actor)
+    return actor and resolving.actor_name(actor, event.get("names"))
 
 
 EVENTS = Table(
     (
         time_column("AT", lambda e: e["at"]),
         Column("SEVERITY", lambda e: e.get("severity"), 1),
-        Column("KIND", lambda e: e["kind"], 2, show=spoken),
-        Column("WHAT", event_text, most=48),
-        Column("ACTOR", _by, 3),
+        Column("KIND", lambda e: e.get("title") or spoken(e["kind"]), 2, 24),
+        Column("WHAT", event_text, most=48, show=resolving.shortened),
+        Column("ACTOR", _by, 3, show=resolving.shortened),
     ),
     "Nothing has happened yet.",
     name=lambda e: e["kind"],
@@ -614,7 +612,7 @@ def event_ls(
     context: typer.Context,
     view: View,
     subject: Annotated[
-        str | None, typer.Option(help="Only about this host, GPU, cluster or job, by name or id.")
+        str | None, typer.Option(help="Only about this host, GPU, machine or job, by name or id.")
     ] = None,
     severity: Annotated[
         Severity | None,

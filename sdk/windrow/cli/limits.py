@@ -21,7 +21,7 @@ LIMITS: Final = (
     Field("max_hourly_cost", "text", flag="--max-hourly", help="Price per hour of all that runs at once."),
     Field("max_monthly_cost", "text", flag="--max-monthly", help="Money in a calendar month (UTC)."),
     Field("max_total_cost", "text", flag="--max-total", help="Money in all."),
-    Field("max_leases", "text", flag="--max-leases", help="Rented clusters at once."),
+    Field("max_leases", "text", flag="--max-leases", help="Machines and clusters rented at once."),
 )
 """The options of all commands that set limits."""
 SPENDERS: Final = (

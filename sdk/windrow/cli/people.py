@@ -71,7 +71,7 @@ def account_suspend(
     reason: Annotated[str, typer.Option(help="Reason; kept in the audit log.")] = "",
     yes: Yes = False,
 ) -> None:
-    """Suspend an account: its tokens stop working, its clusters and jobs end, its hosts take no new work."""
+    """Suspend an account: its tokens stop working, its machines and jobs end, its hosts take no new work."""
     if not yes:
         confirm(f"End all that {name} runs, and let nobody sign in to it?")
     client(context).request("POST", f"/accounts/{name}/suspend", body={"reason": reason})

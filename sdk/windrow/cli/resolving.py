@@ -5,7 +5,7 @@ therefore refused, and of what accounts own, a name means one's own: operators s
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ Item = dict[str, Any]
 
 _WHOLE: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}")
 _CARD: Final = re.compile(r"((?:GPU|MIG|MPS)-[0-9a-f]{8})-[0-9a-f-]+")
+_IN_TEXT: Final = re.compile(r"\b(?:[a-z]{2,12}_[0-9a-f]{32}|(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]{27})\b")
 _PART: Final = re.compile(r"[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
 SHORT: Final = 8
 RANDOM: Final = 16
@@ -33,6 +34,24 @@ def short(whole: str) -> str:
         return whole[-RANDOM:][:SHORT]
     card = _CARD.fullmatch(whole)
     return card[1] if card else whole
+
+
+def named(text: str, names: Mapping[str, str] | None) -> str:
+    """A text with names in the place of ids."""
+    for one in sorted(names or {}, key=len, reverse=True):
+        text = text.replace(one, (names or {})[one])
+    return text
+
+
+def shortened(text: Any) -> Any:
+    """A text with its ids as lists show them; absent stays absent."""
+    return text and _IN_TEXT.sub(lambda found: short(found[0]), str(text))
+
+
+def actor_name(actor: str, names: Mapping[str, str] | None) -> str:
+    """Who did something: a name; without one the kind and the id."""
+    kind, _, one = actor.partition("/")
+    return (names or {}).get(one) or (f"{kind} {one}" if one else actor)
 
 
 class Kind(NamedTuple):
@@ -57,7 +76,7 @@ def _hosts(api: Client, name: str | None) -> Iterator[Item]:
 
 def _relay_names(item: Item) -> tuple[Any, ...]:
     host = str(item.get("address") or "").rpartition(":")[0]
-    return item.get("stop_name"), host, item.get("address")
+    return item.get("name"), item.get("stop_name"), host, item.get("address")
 
 
 MEMBERS: Final = Kind(

@@ -12,7 +12,7 @@ from windrow.cli.output import print_json, say
 from windrow.cli.tables import Column, Table, View, lists, spoken, time_column
 from windrow.errors import InvalidInput
 
-secret_app = typer.Typer(help="Secrets: values that jobs and clusters get by name.", no_args_is_help=True)
+secret_app = typer.Typer(help="Secrets: values that jobs and machines get by name.", no_args_is_help=True)
 
 VALUE_BYTES_MAX = 64 * 1024
 KINDS = ("text", "file", "registry_login")

@@ -13,11 +13,11 @@ from windrow.cli.tables import Column, Table, View, id_column, lists, time_colum
 from windrow.client import Client
 from windrow.errors import InvalidInput, NotFound
 
-share_app = typer.Typer(help="Clusters, jobs and templates shared with other people.", no_args_is_help=True)
+share_app = typer.Typer(help="Machines, jobs and templates shared with other people.", no_args_is_help=True)
 
 Item = dict[str, Any]
 Shared = Annotated[
-    str, typer.Argument(metavar="OBJECT", help="Cluster or job, by name or id; of a template: template:NAME.")
+    str, typer.Argument(metavar="OBJECT", help="Machine or job, by name or id; of a template: template:NAME.")
 ]
 RECEIVERS = {"project": "project", "org": "organisation"}
 """What stands before the colon of `--with`, and its kind in the API."""
@@ -46,7 +46,7 @@ def share_add(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Share a cluster, job or template. Your project goes on owning it and paying for it."""
+    """Share a machine, job or template. Your project goes on owning it and paying for it."""
     api = client(context)
     kind, object_id = _object(api, what)
     prefix, colon, name = receiver.partition(":")
@@ -76,7 +76,7 @@ SHARES = Table(
         time_column("EXPIRES", lambda s: s["expires_at"]),
         Column("OBJECT ID", lambda s: s["object_id"], 2, 40),
     ),
-    "Nothing is shared. Share a cluster: windrow share add CLUSTER --with USER",
+    "Nothing is shared. Share a machine: windrow share add CLUSTER --with USER",
     name=lambda s: s["object_name"],
 )
 
@@ -88,7 +88,7 @@ def share_ls(
     view: View,
     of: Annotated[
         str | None,
-        typer.Option("--of", metavar="OBJECT", help="Those of one cluster or job, by name or id, or of template:NAME."),
+        typer.Option("--of", metavar="OBJECT", help="Those of one machine or job, by name or id, or of template:NAME."),
     ] = None,
     received: Annotated[bool, typer.Option("--received", help="What others share with you.")] = False,
 ) -> None:
@@ -130,5 +130,5 @@ def _object(api: Client, text: str) -> tuple[str, str]:
     if len(meant) > 1:
         raise InvalidInput(f"{text!r} is a cluster and a job: {', '.join(one[1] for one in meant)}. Write an id.")
     if not meant:
-        raise NotFound(f"There is no cluster and no job {text!r}. For a template write template:NAME.")
+        raise NotFound(f"There is no machine and no job {text!r}. For a template write template:NAME.")
     return meant[0]

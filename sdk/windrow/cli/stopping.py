@@ -29,7 +29,7 @@ def cluster_stop(
     context: typer.Context,
     cluster: Which,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until the cluster is stopped.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the machine is stopped.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """End what it runs, at no cost from then on, and keep it to be started again."""
@@ -55,7 +55,7 @@ def cluster_start(
     login: Login = None,
     plan: Annotated[bool, typer.Option("--plan", help="Only show where it would run, and the price.")] = False,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until the cluster runs.")] = True,
+    wait: Annotated[bool, typer.Option(help="Wait until the machine runs.")] = True,
     as_json: AsJson = False,
 ) -> None:
     """Rent and start anew what was stopped."""
@@ -78,7 +78,7 @@ def cluster_start(
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}
     item = api.start_cluster(found, body | login_part(login), tell=say)
     if item["request"].get("await_files"):
-        say("The cluster waits for its files; send them as after creating it.")
+        say("The machine waits for its files; send them as after creating it.")
         wait = False
     started(api, item, wait, as_json)
 

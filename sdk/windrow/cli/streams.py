@@ -18,7 +18,7 @@ UNSENT: Final = (
     "Standard input is not sent to the program. Put the data into a file of this folder; to read nothing: </dev/null"
 )
 REFUSED: Final = (
-    "Standard input cannot be sent through exec, so the command was not run. A box takes it by SSH: "
+    "Standard input cannot be sent through exec, so the command was not run. A machine with SSH takes it: "
     "windrow cluster ssh CLUSTER -- COMMAND. Else use a volume, or a file in the folder that `windrow run` sends. "
     "To read nothing: </dev/null"
 )

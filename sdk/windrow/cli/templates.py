@@ -11,7 +11,7 @@ from windrow.cli.kept import changed, template_named
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 
-template_app = typer.Typer(help="Templates: saved cluster requests.", no_args_is_help=True)
+template_app = typer.Typer(help="Templates: saved machine requests.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of the template.", autocompletion=completing.templates)]
 
@@ -25,12 +25,12 @@ def template_save(
         typer.Option(
             "--of",
             metavar="CLUSTER",
-            help="Cluster whose request is saved, by name or id; or the id of a share, of a template shared with you.",
+            help="Machine whose request is saved, by name or id; or the id of a share, of a template shared with you.",
         ),
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Save a cluster's request as a template; replaces one of the same name."""
+    """Save a machine's request as a template; replaces one of the same name."""
     api = client(context)
     if of.startswith("share_"):
         request = changed(template_named(api, of)["request"], {})
@@ -53,7 +53,7 @@ TEMPLATES = Table(
         Column("IMAGE", lambda t: t["request"]["image"], 2, 40),
         time_column("SAVED", lambda t: t["saved_at"], 3),
     ),
-    "No templates. Keep what a cluster was asked for: windrow template save NAME --of CLUSTER",
+    "No templates. Keep what a machine was asked for: windrow template save NAME --of CLUSTER",
     name=lambda t: t["name"],
 )
 
@@ -79,7 +79,7 @@ def template_show(context: typer.Context, name: Name, as_json: AsJson = False) -
 
 @template_app.command("delete")
 def template_delete(context: typer.Context, name: Name, yes: Yes = False) -> None:
-    """Delete a template; clusters made from it stay."""
+    """Delete a template; machines made from it stay."""
     agreed(yes, f"Delete the template {name}?")
     client(context).request("DELETE", f"/templates/{name}")
     say(f"{name} is deleted.")

@@ -81,10 +81,10 @@ def volume_show(context: typer.Context, name: Name, as_json: AsJson = False) -> 
 @volume_app.command("save")
 def volume_save(
     context: typer.Context,
-    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Cluster that writes the volumes, by name or id.")],
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="Machine that writes the volumes, by name or id.")],
     as_json: AsJson = False,
 ) -> None:
-    """Save the changes in a cluster's volumes now."""
+    """Save the changes in a machine's volumes now."""
     api = client(context)
     answer = api.save_volumes(cluster_id(api, cluster))
     if as_json:

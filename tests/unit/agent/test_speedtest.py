@@ -113,7 +113,7 @@ def test_an_access_is_reached_without_the_hosts_own_proxies(monkeypatch):
 def test_its_complaint_becomes_one_sentence_that_fits_the_way():
     complaint = b"Cannot retrieve speedtest configuration\nERROR: HTTP Error 403: Forbidden\n"
     assert failure(complaint, "").startswith("speedtest-cli failed: HTTP Error 403: Forbidden. The way to its vendor's")
-    assert f"The Access at {MINI} serves it only" in failure(b"", MINI)
+    assert f"The relay at {MINI} serves it only" in failure(b"", MINI)
 
 
 # --- the child --------------------------------------------------------------------------------------------------------

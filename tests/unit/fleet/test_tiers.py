@@ -95,22 +95,22 @@ def test_the_same_figure_twice_gives_the_same_grade(ratio, previous):
 def test_what_was_not_measured_is_c_and_says_so():
     tier = gpu_tier(card(), (), None)
     assert tier.name == "h100/C"
-    assert tier.reasons[0] == "C: gpu.memory_bytes_per_s: not measured yet"
+    assert tier.reasons[0] == "C: GPU memory speed: not measured yet"
     assert "bandwidth: not measured yet" in tier.reasons
-    assert "C: cpu.sha256_bytes_per_s: not measured yet" in cpu_tier(Inventory(cpu_count=2), None).reasons
+    assert "C: processor speed (SHA-256): not measured yet" in cpu_tier(Inventory(cpu_count=2), None).reasons
 
 
 def test_a_gpu_with_the_right_name_and_half_the_bandwidth_is_in_another_tier():
     honest, slow = gpu_tier(card(), speed(1), FAST), gpu_tier(card(), speed(0.5), FAST)
     assert (honest.name, slow.name) == ("h100/A", "h100/C")
-    assert slow.reasons[0] == "C: gpu.memory_bytes_per_s: 50% of the expected 2.68 TBy/s"
+    assert slow.reasons[0] == "C: GPU memory speed: 50% of the expected 2.68 TB/s"
 
 
 @pytest.mark.parametrize(("of_sheet", "grade"), [(1.0, "A"), (1.09, "A"), (1.11, "C"), (50.0, "C")])
 def test_more_than_a_card_can_do_is_not_believed(of_sheet, grade):
     tier = gpu_tier(card(), speed(of_sheet / SHEET_REACHED), FAST)
     assert tier.grade == grade
-    assert ("is not believed: its sheet says 3.35 TBy/s" in tier.reasons[0]) is (grade == "C")
+    assert ("is not believed: its sheet says 3.35 TB/s" in tier.reasons[0]) is (grade == "C")
 
 
 @pytest.mark.parametrize(
@@ -198,11 +198,11 @@ def test_the_matrix_rate_grades_a_calibrated_class_and_is_shown_for_any(monkeypa
         return (speed(1)[0], Benchmark(GPU_MATRIX, rate, MATRIX_UNIT, 1, "GPU-1"))
 
     assert [gpu_tier(card(), marked(share), FAST).grade for share in (1, 0.8, 0.5)] == ["A", "B", "C"]
-    assert gpu_tier(card(), speed(1)[:1], FAST).reasons[0] == f"C: {GPU_MATRIX}: not measured yet"
+    assert gpu_tier(card(), speed(1)[:1], FAST).reasons[0] == "C: matrix speed: not measured yet"
     monkeypatch.setattr("windrow_master.fleet.tiers.MATRIX_EXPECTED", {})
     shown = gpu_tier(card(), marked(1), FAST)
     assert shown.grade == "A"
-    assert f"{GPU_MATRIX}: 15.38 Top/s; this class is not calibrated" in shown.reasons
+    assert "matrix speed: 15.38 Top/s; this class is not calibrated" in shown.reasons
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_a_bandwidth_that_nobody_read_in_a_sheet_grades_nothing():
     claimed = card(memory_bytes=model.memory_gib.value << 30, pci=pci)
     tier = gpu_tier(claimed, (Benchmark(GPU_MEMORY, 1e15, "By/s", 1, "GPU-1"),), FAST, f"{model.model_class}/A")
     assert tier.name == f"{model.model_class}/C"
-    assert "C: gpu.memory_bytes_per_s: expected figure not yet read from a sheet" in tier.reasons
+    assert "C: GPU memory speed: expected figure not yet read from a sheet" in tier.reasons
 
 
 def test_a_card_the_table_does_not_hold_is_unlisted():

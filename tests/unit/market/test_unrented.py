@@ -21,8 +21,8 @@ def test_the_median_is_the_lower_one_and_of_nothing_none() -> None:
 
 def test_a_price_above_the_median_of_its_tier_is_said_with_both() -> None:
     assert reasons(DEAR) == (
-        "Its price of 2.50 an hour is 25 % above the median of 3 others in h100/A, 2.00.",
-        "4 rentals began in h100/A in the last 7 days; 2 of the 3 others there are free, too.",
+        "Its price of 2.50 an hour is 25 % above the median of 3 others of H100 · grade A, 2.00.",
+        "4 rentals of H100 · grade A began in the last 7 days; 2 of the 3 others there are free, too.",
     )
 
 
@@ -33,8 +33,8 @@ def test_a_price_that_is_not_above_is_said_not_to_be_the_reason(price: int) -> N
 
 def test_the_only_one_of_its_tier_has_nothing_beside_it() -> None:
     said = reasons(replace(DEAR, prices=(), rentals=0, free=0))
-    assert said[0].startswith("It is the only one in h100/A")
-    assert said[1] == "Nobody rented in h100/A in the last 7 days."
+    assert said[0].startswith("It is the only one of H100 · grade A")
+    assert said[1] == "Nobody rented H100 · grade A in the last 7 days."
 
 
 def test_what_hinders_comes_first_and_verification_and_grade_after_the_market() -> None:
@@ -44,14 +44,14 @@ def test_what_hinders_comes_first_and_verification_and_grade_after_the_market() 
     assert said[0] == "It cannot be had now: this GPU is hot."
     assert said[3:] == (
         "Its host is not verified: None was challenged.",
-        "It keeps its tier at h100/C: C: gpu_memory: not measured yet.",
-        "It keeps its tier at h100/C: B: health: degraded.",
+        "Grade C: gpu_memory: not measured yet.",
+        "Grade B: health: degraded.",
     )
 
 
 def test_a_simulated_slot_and_one_without_a_tier_say_so() -> None:
     assert "simulated" in reasons(replace(DEAR, simulated=True))[0]
-    assert reasons(replace(DEAR, tier=""))[0].startswith("It has no tier yet")
+    assert reasons(replace(DEAR, tier=""))[0].startswith("It has no grade yet")
 
 
 def test_all_others_may_be_taken() -> None:

@@ -122,7 +122,7 @@ async def test_where_no_other_access_could_take_its_agents_it_is_not_drained(
 ) -> None:
     attach(**loads)
     refused = await answer(api, "POST", "/a/drain", 409)
-    assert "No other Access could take its agents" in refused["detail"]
+    assert "No other relay could take its agents" in refused["detail"]
     assert (await states(api))["a"] == "serving"
 
 

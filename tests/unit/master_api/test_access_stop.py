@@ -129,7 +129,7 @@ async def test_the_last_one_that_serves_is_never_stopped(
 ) -> None:
     attach(a=10, **others)
     refused = await asked(api, status=409)
-    assert "No other Access could take its agents" in refused["detail"]
+    assert "No other relay could take its agents" in refused["detail"]
     assert up.killed == []
 
 
@@ -142,7 +142,7 @@ async def test_an_access_that_the_others_are_drained_beside_is_the_last_one(api:
 async def test_one_that_windrow_up_did_not_start_is_refused(api: Api, attach: Any, up: Up) -> None:  # noqa: F811
     attach(a=10, b=20, far=30)
     refused = await asked(api, "far", 409, "/api/v1/accesses/far/stop")
-    assert "did not start this Access" in refused["detail"]
+    assert "did not start this relay" in refused["detail"]
 
 
 async def test_one_test_at_a_time_and_after_a_refusal_by_the_supervisor_the_next_may_begin(api: Api, there: Up) -> None:

@@ -5,6 +5,7 @@ import pytest
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # fleet is a fixture
 from windrow_master.api.event_severity import EventSeverity, is_at_least, severity_of
+from windrow_master.api.event_texts import text_of, title_of
 from windrow_proto.units import HOUR, time_text
 
 
@@ -29,6 +30,48 @@ from windrow_proto.units import HOUR, time_text
 )
 def test_an_event_says_how_much_it_matters(kind: str, fields: dict[str, str], severity: str) -> None:
     assert severity_of(kind, fields) == severity
+
+
+HOST_ID, OTHER = f"host_{'0' * 32}", f"cluster_{'a' * 32}"
+CARD = "GPU-8f3c1c2e-0000-4000-8000-000000000001"
+
+
+@pytest.mark.parametrize(
+    ("kind", "subjects", "fields", "title"),
+    [
+        ("condition.raised", (), {"code": f"gpu.hot:{CARD}"}, "Too hot"),
+        ("condition.cleared", (), {"code": f"gpu.hot:{CARD}"}, "Solved: Too hot"),
+        ("condition.raised", (), {"code": "gpu.of_a_newer_agent"}, "of a newer agent"),
+        ("gpu.lost", (), {}, "GPU lost"),
+        ("host.suspect", (HOST_ID,), {}, "Host not answering"),
+        ("access.draining", (), {}, "Relay draining"),
+        ("cluster.running", (OTHER, HOST_ID), {}, "Machine running"),
+        ("cluster.running", (OTHER, HOST_ID, f"host_{'1' * 32}"), {}, "Cluster running"),
+        ("join_token.made", (), {}, "Join token made"),
+    ],
+)
+def test_an_event_is_called_by_the_words_of_the_glossary(
+    kind: str, subjects: tuple[str, ...], fields: dict[str, str], title: str
+) -> None:
+    assert title_of(kind, subjects, fields) == title
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "fields", "shown"),
+    [
+        ("workload.lost", "workload.lost", {}, "The work is gone from its host"),
+        ("workload.exited", "", {"exit_code": "1"}, "The work ended with exit code 1"),
+        ("condition.cleared", f"{HOST_ID}: gpu.hot:{CARD} is over", {}, "rack-7: Too hot is over"),
+        ("slot.not_clean", f"{HOST_ID}/cpu/2: out of order", {}, "rack-7 CPU share 2: out of order"),
+        ("host.verify_failed", f"{CARD}: it is slow", {}, "rack-7 · GPU 3: it is slow"),
+        ("host.moved", f"It left access_{'b' * 32}", {}, "It left a relay"),
+        ("cluster.lost", f"{OTHER} ended", {}, "A machine ended"),
+    ],
+)  # fmt: skip
+def test_a_text_has_names_and_words_in_the_place_of_ids_and_codes(
+    kind: str, text: str, fields: dict[str, str], shown: str
+) -> None:
+    assert text_of(kind, text, fields, {HOST_ID: "rack-7", CARD: "rack-7 · GPU 3"}) == shown
 
 
 def test_what_is_more_severe_than_wanted_is_wanted() -> None:

@@ -318,7 +318,7 @@ async def test_how_a_host_stands_is_said_with_why_nobody_rents_it(api, fleet):
     assert answer["reliability"]["words"].startswith("not known yet: it was there for 0 of 0 points")
     by_gpu = {one["gpu"]: one["reasons"] for one in answer["unrented"]}
     assert any("cannot be had" in reason for reason in by_gpu[GPU_1])
-    assert any("Nobody rented in" in reason for reason in by_gpu[GPU_1])
+    assert any("Nobody rented" in reason for reason in by_gpu[GPU_1])
     assert any("is not verified: None of its" in reason for reason in by_gpu[GPU_1])
     assert not any("verified" in reason for reason in by_gpu[None])
 

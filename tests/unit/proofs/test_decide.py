@@ -177,7 +177,7 @@ def test_all_that_was_seen_is_one_sentence() -> None:
     said = words.sentence(HOST, steps, "", Microcents(31_000_000))
     assert said == (
         "SSH reached in 1.9 s, 2 GPUs counted inside, 2.0 GiB of GPU memory written and read back, 941 Mbit/s up and "
-        "880 Mbit/s down measured by the relay access_1, tier l4/B because PCIe x8 of x16, suggested 0.31/h"
+        "880 Mbit/s down measured by one relay, L4 · grade B because PCIe x8 of x16, suggested 0.31/h"
     )
     assert words.verdict(steps, "") is ProofOutcome.PASSED
 
@@ -187,7 +187,7 @@ def test_the_sentence_counts_the_relays_that_really_measured() -> None:
         line = replace(LINE, relays=dict.fromkeys(relays, (941000000, 880000000, NOW)))
         return words.bandwidth(replace(HOST, bandwidth=line))
 
-    assert said("a") == "941 Mbit/s up and 880 Mbit/s down measured by the relay access_1"
+    assert said("a") == "941 Mbit/s up and 880 Mbit/s down measured by one relay"
     assert said("a", "b") == "941 Mbit/s up and 880 Mbit/s down measured by two relays"
     assert said("a", "b", "c").endswith("measured by three relays")
 
@@ -208,7 +208,7 @@ def test_what_was_not_seen_is_not_said() -> None:
     greeter = step(StepName.REACH, took_ns=300_000_000, server="greeter")
     bare = replace(HOST, bandwidth=None, tier="cpu/A", tier_reasons=("4 x a processor",))
     said = words.sentence(bare, (greeter, step(StepName.COUNT, StepState.ABSENT)), "", None)
-    assert said == "A port of it reached in 0.3 s (no SSH server there), bandwidth not measured yet, tier cpu/A"
+    assert said == "A port of it reached in 0.3 s (no SSH server there), bandwidth not measured yet, CPU · grade A"
 
 
 def test_a_failure_names_its_step_and_the_way_out() -> None:

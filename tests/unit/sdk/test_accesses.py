@@ -109,7 +109,7 @@ def test_a_stop_confirms_with_the_id_tells_what_was_lost_and_how_it_was_counted(
     assert (asked[1].method, asked[1].url.path) == ("POST", "/api/v1/accesses/access_1/stop")
     assert json.loads(asked[1].content) == {"confirm": "access_1", "reason": "to see"}
     shown, said = capsys.readouterr()
-    assert "7 of 7, 6 of them at another Access" in shown
+    assert "7 of 7, 6 of them at another relay" in shown
     assert "Acknowledged samples lost" in shown
     assert "Counted from the log." in said
 

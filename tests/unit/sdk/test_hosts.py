@@ -247,6 +247,6 @@ def test_a_degraded_host_is_shown_with_what_to_do_and_its_conditions_by_the_numb
     get_command(app)(["host", "show", "host_1"], standalone_mode=False)
     shown = " ".join(capsys.readouterr().out.split())
     assert "State degraded: 1 of 2 GPUs faulty What to do Reboot." in shown
-    assert "Condition GPU 5: gpu.lost: It fell off." in shown
+    assert "Problem GPU 5: gpu.lost: It fell off." in shown
     assert "GPU-1 rented, 1 of 2 parts" in shown
     assert "Slot GPU-1 faulty: It fell off." in shown

@@ -101,7 +101,7 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
     async def approach(where: dict[str, Any], within_s: float = 0) -> Any:
         if where["address"] in found:
-            raise AccessRefused(f"The Access at {where['address']} does not answer.")
+            raise AccessRefused(f"The relay at {where['address']} does not answer.")
         return where["address"]
 
     async def dial(ticket: dict[str, Any], access: Any) -> Any:
@@ -141,7 +141,7 @@ async def test_where_an_access_does_not_answer_another_is_asked_for_and_at_once_
 async def test_where_none_answers_both_are_named(deaf: set[str]) -> None:
     deaf |= {"a:1", "b:2"}
     ask, wishes = _asking(A, B)
-    with pytest.raises(TunnelRefused, match=r"None of 2 Accesses took the tunnel.*a:1.*b:2"):
+    with pytest.raises(TunnelRefused, match=r"None of 2 relays took the tunnel.*a:1.*b:2"):
         await _reached(Nearest(URL), ask)
     assert len(wishes) == 2
 
@@ -152,7 +152,7 @@ async def test_nobody_is_dialled_twice_where_there_is_no_other(
 ) -> None:
     deaf.add("a:1")
     ask, wishes = _asking(*tickets)
-    with pytest.raises(TunnelRefused, match="The Access at a:1 does not answer"):
+    with pytest.raises(TunnelRefused, match="The relay at a:1 does not answer"):
         await _reached(Nearest(URL), ask)
     assert len(wishes) == asked
 
@@ -188,9 +188,9 @@ async def test_a_refusal_that_is_final_is_the_end_and_is_raised_as_it_is(
 
 
 async def test_a_host_that_is_not_who_it_should_be_is_the_end(refusing: dict[str, Exception]) -> None:
-    refusing["a:1"] = TunnelRefused("The host could not be reached through its Access.")
+    refusing["a:1"] = TunnelRefused("The host could not be reached through its relay.")
     ask, wishes = _asking(A, B)
-    with pytest.raises(TunnelRefused, match="through its Access"):
+    with pytest.raises(TunnelRefused, match="through its relay"):
         await _reached(Nearest(URL), ask)
     assert len(wishes) == 1
 
@@ -242,5 +242,5 @@ async def test_all_tries_together_end_at_one_deadline_and_say_what_was_answered(
 
     monkeypatch.setattr(tunnel, "approach", approach)
     monkeypatch.setattr(tunnel, "REACH_S", 0.2)
-    with pytest.raises(TunnelRefused, match=r"No Access took the tunnel within .* a:1 says: No: unavailable"):
+    with pytest.raises(TunnelRefused, match=r"No relay took the tunnel within .* a:1 says: No: unavailable"):
         await _reached(Nearest(URL), ask)

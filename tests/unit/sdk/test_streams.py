@@ -366,7 +366,7 @@ def test_a_command_inside_a_cluster_is_not_run_without_the_data_it_should_read(
 
     is_refused = shell == "<data"
     assert (done.returncode, bool(EXECUTED)) == ((2, False) if is_refused else (0, True)), done.stderr
-    assert (b"the command was not run. A box takes it by SSH" in done.stderr) is is_refused
+    assert (b"the command was not run. A machine with SSH takes it" in done.stderr) is is_refused
 
 
 def test_a_command_inside_a_cluster_fails_where_data_came_while_it_ran(url: str, tmp_path: Path) -> None:

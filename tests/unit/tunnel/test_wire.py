@@ -53,4 +53,4 @@ def test_bytes_after_the_end_and_records_too_large_are_refused(head: bytes) -> N
 )
 def test_a_refusal_says_what_the_access_says(answer: bytes, words: str, problem: dict[str, str]) -> None:
     refused = refusal(answer)
-    assert (str(refused), refused.problem) == (f"The Access refused the tunnel: {words}.", problem)
+    assert (str(refused), refused.problem) == (f"The relay refused the tunnel: {words}.", problem)

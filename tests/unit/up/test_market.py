@@ -77,8 +77,8 @@ def test_the_main_job_goes_from_the_host_to_the_receipt() -> None:
     said, shown = _run(master)
 
     text = "\n".join(said)
-    order = ["Host: rack-7", "Tier: cpu/B", "- 2 cores", "Price: 0.03", "Rented: cluster_1".replace(": ", ": cluster "),
-             "Output:", "Ended: cluster cluster_1", "Receipt receipt_1", "3.000000001 s", "99.99997500"]  # fmt: skip
+    order = ["Host: rack-7", "Tier: cpu/B", "- 2 cores", "Price: 0.03", "Rented: cluster_1".replace(": ", ": machine "),
+             "Output:", "Ended: machine cluster_1", "Receipt receipt_1", "3.000000001 s", "99.99997500"]  # fmt: skip
     places = [text.index(part) for part in order]
     assert places == sorted(places)
     assert b"".join(shown) == b"hello\n"

@@ -56,7 +56,7 @@ async def test_what_is_not_kept_or_does_not_run_is_refused(tmp_path: Path) -> No
     gone = Daemon("access-local-b", SLEEPS, tmp_path / "access.log")
     requests = MasterRequests(lambda: {"access_2": gone}, Simulated(), lambda line: None)
     with line_of(requests.open()) as line:
-        with pytest.raises(Conflict, match="did not start this Access"):
+        with pytest.raises(Conflict, match="did not start this relay"):
             await line.kill(AccessId("access_1"))
         with pytest.raises(Conflict, match="does not run at this moment"):
             await line.kill(AccessId("access_2"))

@@ -104,17 +104,17 @@ class TrialService:
     async def _check(self, access_id: AccessId, confirm: str, able: Collection[str]) -> str:
         if self._supervisor is None:
             raise Conflict(
-                "Accesses are stopped as a test only where `windrow up` started the market, for development. Elsewhere "
+                "Relays are stopped as a test only where `windrow up` started the market, for development. Elsewhere "
                 "take one out of service with `windrow access drain`.",
                 subject=access_id,
             )
         name = (await self.names()).get(access_id)
         if name is None:
-            raise Conflict("`windrow up` did not start this Access, so it cannot stop it.", subject=access_id)
+            raise Conflict("`windrow up` did not start this relay, so it cannot stop it.", subject=access_id)
         if confirm not in {name, access_id}:
-            raise InvalidInput(f"To stop this Access, confirm with its name: {name}.", subject=access_id)
+            raise InvalidInput(f"To stop this relay, confirm with its name: {name}.", subject=access_id)
         if self._running is not None:
-            raise Conflict("A test that stopped an Access is still running.", subject=self._running.access_id)
+            raise Conflict("A test that stopped a relay is still running.", subject=self._running.access_id)
         if not set(able) - {access_id}:
             raise no_room(access_id, "stop this one")
         return name
@@ -228,7 +228,7 @@ class TrialService:
 def _begin(uow: UnitOfWork, trial: Trial) -> None:
     fields = {"name": trial.name, "region": trial.region, "agents": str(len(trial.watched))}
     uow.audit(trial.actor, "access.stop", trial.access_id, trial.reason, fields)
-    text = f"Access {trial.name} is to be killed as a test: {len(trial.watched)} agents will lose their connection"
+    text = f"Relay {trial.name} is to be killed as a test: {len(trial.watched)} agents will lose their connection"
     uow.event("access.stop_test", (trial.access_id,), text, fields, trial.actor)
 
 
@@ -241,7 +241,7 @@ def _end(uow: UnitOfWork, trial: Trial, verdict: Verdict) -> None:
         "lost_evidence": str(verdict.lost_evidence),
     }
     text = (
-        f"Access {trial.name} was killed as a test: {trial.back()} of {len(trial.watched)} agents came back, "
+        f"Relay {trial.name} was killed as a test: {trial.back()} of {len(trial.watched)} agents came back, "
         f"{verdict.lost_samples} of {verdict.acked_samples + verdict.lost_samples} acknowledged samples were lost"
     )
     uow.event("access.stop_tested", (trial.access_id,), text, fields, trial.actor)

@@ -50,7 +50,7 @@ def check(request: ClusterRequest) -> None:
     """Raise InvalidInput where keys or a notebook are asked for that a box cannot have."""
     is_box = request.kind is ClusterKind.BOX
     if (request.ssh_keys or request.notebook) and not is_box:
-        raise InvalidInput("ssh_keys and notebook are for boxes only.", subject="ssh_keys")
+        raise InvalidInput("ssh_keys and notebook are for machines of kind box only.", subject="ssh_keys")
     for key in request.ssh_keys:
         _check_key(key)
 
@@ -178,7 +178,7 @@ open_ssh() {
     if [ -x "$one" ]; then sshd=$one; break; fi
   done
   if [ -z "$sshd" ] || ! command -v ssh-keygen >/dev/null; then
-    say "no SSH: there is no OpenSSH server here. See docs/boxes.md for an image that has one."
+    say "no SSH: there is no OpenSSH server here. See docs/machines.md for an image that has one."
     return
   fi
   if ! id -un >/dev/null 2>&1; then
@@ -188,7 +188,7 @@ open_ssh() {
   if [ "$(id -u)" = 0 ]; then
     if grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status; then
       say "no SSH: this image runs as root, which here has none of the rights that sshd needs of it."
-      say "Give the image a USER of its own, as in docs/boxes.md."
+      say "Give the image a USER of its own, as in docs/machines.md."
       return
     fi
     if [ ! -d /run/sshd ] && ! mkdir -m 755 /run/sshd 2>/dev/null; then
@@ -249,7 +249,7 @@ open_notebook() {
   elif command -v jupyter-server >/dev/null; then
     keep jupyter jupyter-server "$@" --ServerApp.allow_remote_access=False --ServerApp.local_hostnames="$names"
   else
-    said="no notebook: there is no Jupyter here. See docs/boxes.md for an image that has one."
+    said="no notebook: there is no Jupyter here. See docs/machines.md for an image that has one."
   fi
   say "$said"
 }
