@@ -131,7 +131,7 @@ test("kinds over several hosts say how many; a gang has a command", () => {
   const { request, faults } = toRequest({ ...BLANK, kind: "ray", hosts: 3 });
   expect([request.hosts, faults]).toEqual([3, {}]);
   expect(asCommand(request)).toBe("windrow cluster create --kind ray --hosts 3");
-  expect(toRequest({ ...BLANK, kind: "gang" }).faults.command).toMatch(/every member/);
+  expect(toRequest({ ...BLANK, kind: "gang" }).faults.command).toMatch(/every host/);
   expect(toRequest({ ...BLANK, hosts: 3 }).request.hosts).toBeUndefined();
 });
 
