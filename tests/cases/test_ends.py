@@ -70,7 +70,7 @@ def test_ctrl_c_ends_what_only_looks_and_leaves_what_runs(person: Person) -> Non
 def test_ctrl_c_while_the_rental_is_made_leaves_nothing_rented(person: Person) -> None:
     with person.started("run", "--", *LONG) as run:
         assert run.process.stderr is not None
-        while b" slot" not in (line := run.process.stderr.readline()):
+        while b" per hour" not in (line := run.process.stderr.readline()):
             assert line, "it has ended before it rented"
         said = run.signalled(signal.SIGINT)
     assert said.code == SIGNALLED + signal.SIGINT and b"Traceback" not in said.err, said
