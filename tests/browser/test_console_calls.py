@@ -27,7 +27,7 @@ from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
 from windrow_master.api.bodies import Reason
-from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
+from windrow_master.api.cluster_routes import ClusterBody, ExtendBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.lifecycle_routes import OfferBody, OrganisationBody, ReasonBody, SettleBody
 from windrow_master.api.limit_routes import LimitsBody
@@ -47,6 +47,7 @@ CURL_REFUSED = 22
 BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/clusters", ClusterBody),
     (r"/clusters/[^/]+/exec", ExecBody),
+    (r"/clusters/[^/]+/extend", ExtendBody),
     (r"/clusters/[^/]+/resize", ResizeBody),
     (r"/hosts/[^/]+/drain", Reason),
     (r"/accesses/[^/]+/(drain|resume)", Reason),
@@ -144,6 +145,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await page.get_by_label("Memory from (GiB)").first.fill("1.5")
     await page.get_by_label("Tier").select_option("cpu/A")
     await page.get_by_label("Price per hour, at most").fill("0.50")
+    await page.get_by_label("Maximum run time (hours)").fill("8")
     await page.get_by_label("Container image").fill("registry.example/a:1")
     await page.get_by_role("button", name="More").click()
     await page.get_by_label("Runtime").select_option("docker")
@@ -155,6 +157,11 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await inside.get_by_placeholder("ls -la").fill("sh -c 'exit 3' --flag")
     await forms.same(inside, inside.get_by_role("button", name="Run", exact=True).click, "POST", "/clusters/[^/]+/exec")
     dialog = page.get_by_role("dialog")
+    await page.get_by_role("button", name="Extend", exact=True).click()
+    await dialog.get_by_label("Hours longer").fill("1.5")
+    await expect(dialog.get_by_role("status")).to_contain_text("It will have cost at most 0.76")
+    act = dialog.get_by_role("button", name="Extend", exact=True).click
+    await forms.same(dialog, act, "POST", "/clusters/[^/]+/extend")
     for verb, phase in (("Stop", "Stopped"), ("Start", "Running")):
         await page.get_by_role("button", name=verb, exact=True).click()
         act = dialog.get_by_role("button", name=f"{verb} cluster").click

@@ -15,7 +15,7 @@ import { type Tab, Tabbed, useTab } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
 import { ClusterDetails, Why } from "./ClusterDetails.tsx";
-import { DeleteAsked, ResizeAsked } from "./ClusterDialogs.tsx";
+import { DeleteAsked, ExtendAsked, ResizeAsked } from "./ClusterDialogs.tsx";
 import { Addresses, Connect, isSimulated } from "./Connect.tsx";
 import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
@@ -178,6 +178,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
 function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
   const [deleting, setDeleting] = useState(false);
   const [resizing, setResizing] = useState(false);
+  const [extending, setExtending] = useState(false);
   const [turning, setTurning] = useState<"stop" | "start" | null>(null);
   const me = useQuery(meQuery).data;
   if (is(cluster, "deleted", "finished")) return <ReceiptLink cluster={cluster} />;
@@ -186,6 +187,11 @@ function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
       {manages && is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
         <Button variant="default" onClick={() => setResizing(true)}>
           Resize
+        </Button>
+      )}
+      {isRenter(me, cluster.account_id) && cluster.ends_at && cluster.request.max_duration_seconds !== null && (
+        <Button variant="default" onClick={() => setExtending(true)}>
+          Extend
         </Button>
       )}
       {manages && is(cluster, "creating", "running", "degraded", "stopping") && (
@@ -200,6 +206,7 @@ function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
         </Button>
       )}
       {resizing && <ResizeAsked cluster={cluster} close={() => setResizing(false)} />}
+      {extending && <ExtendAsked cluster={cluster} close={() => setExtending(false)} />}
       {turning === "stop" && <StopAsked cluster={cluster} close={() => setTurning(null)} />}
       {turning === "start" && <StartAsked cluster={cluster} close={() => setTurning(null)} />}
       {deleting && <DeleteAsked cluster={cluster} close={() => setDeleting(false)} />}
