@@ -493,6 +493,11 @@ def cluster_streams(app: FastAPI, world: World) -> None:
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
 
+    @app.put("/api/v1/clusters/{cluster_id}/files")
+    async def put_files(cluster_id: str, request: Request) -> Json:
+        world.job_folders[cluster_id] = await request.body()
+        return {"bytes": len(world.job_folders[cluster_id]), "files": 1}
+
     @app.get("/api/v1/clusters/{cluster_id}/files")
     async def files(cluster_id: str) -> Response:
         packed = io.BytesIO()

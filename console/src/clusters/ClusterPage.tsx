@@ -110,7 +110,12 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       name: "Files",
       content: (
         <Panel bare label="Files">
-          <Files clusterId={cluster.id} name={cluster.name} over={is(cluster, "deleted", "stopped")} />
+          <Files
+            clusterId={cluster.id}
+            name={cluster.name}
+            over={is(cluster, "deleted", "stopped")}
+            takes={up && !isSimulated(cluster)}
+          />
         </Panel>
       ),
     },
@@ -258,7 +263,13 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
                 path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
                 name={cluster.name}
                 over={over}
-                waiting="Waiting for the first line…"
+                waiting={
+                  cluster.request.argv.length > 0
+                    ? "Nothing was written yet. What the command prints shows here."
+                    : up
+                      ? "This machine runs no command of its own. Open the terminal, or run a command inside."
+                      : "Nothing was written yet. Follow the start under Progress."
+                }
               />
             ) : (
               <Empty title="The log is not kept">

@@ -96,7 +96,7 @@ function JobView({ job }: { job: Job }) {
                 path={`/jobs/${encodeURIComponent(job.id)}/logs`}
                 name={job.request.name}
                 over={over}
-                waiting="Waiting for the first line…"
+                waiting="Nothing was written yet. What the command prints shows here once it runs."
               />
             ) : (
               <Empty title="The log is private">

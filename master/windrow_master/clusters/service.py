@@ -231,7 +231,7 @@ class ClusterService:
 
     async def extend(self, principal: Principal, cluster_id: ClusterId, duration_ns: int) -> ClusterView:
         """Let it run for so long since its start; asked again it answers again. What is set aside for it stays: that is
-        filled some minutes ahead, however long it may run. Raises Conflict, InvalidInput; Forbidden as `resize` does."""
+        filled some minutes ahead, however long it may run. Raises Conflict, InvalidInput; Forbidden as `resize`."""
 
         def change(uow: UnitOfWork) -> ClusterView:
             cluster = self._load(uow, principal, cluster_id, frozenset())

@@ -1,5 +1,5 @@
-"""`windrow cluster stop`, `start` and `extend`: end what a cluster runs, rent it anew under the same name and id, or let
-it run for longer."""
+"""`windrow cluster stop`, `start` and `extend`: end what a cluster runs, rent it anew under the same name and id, or
+let it run for longer."""
 
 import sys
 from decimal import Decimal
