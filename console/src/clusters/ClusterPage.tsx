@@ -1,5 +1,5 @@
 // The page of one cluster in tabs: ways in, output and costs first; terminal, files, charts, events, details.
-import { Button, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
@@ -9,8 +9,9 @@ import type { Cluster } from "../api/types.ts";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, duration, perHour, plain, words } from "../parts/format.ts";
-import { Empty, Figure, Id, Loaded, PageHead, Panel, Waiting } from "../parts/page.tsx";
-import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
+import { TestMoney, useNow, When } from "../parts/state.tsx";
 import { type Tab, Tabbed, useTab } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
@@ -155,24 +156,13 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
     <Tabbed
       tabs={tabs.filter((one) => one !== false)}
       head={
-        <PageHead
-          above={
-            <Link className="wr-link" to="/clusters">
-              Machines
-            </Link>
-          }
-          title={plain(cluster.name)}
-          beside={
-            <>
-              <span data-testid="phase">
-                <State state={cluster.phase} />
-              </span>
-              {cluster.request.simulated && <Simulated />}
-              <Text size="xs" className="wr-quiet">
-                <Id id={cluster.id} />
-              </Text>
-            </>
-          }
+        <ObjectHead
+          up={{ to: "/clusters", name: "Machines" }}
+          title={cluster.name}
+          state={cluster.phase}
+          simulated={cluster.request.simulated}
+          id={cluster.id}
+          testId="phase"
           actions={<Actions cluster={cluster} manages={manages} />}
         />
       }
