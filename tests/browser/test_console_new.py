@@ -62,7 +62,8 @@ async def test_jupyter_is_four_clicks_away_and_files_can_be_sent_to_it(
     await page.get_by_role("button", name="Upload project").click()
     await expect(page.get_by_role("region", name="Files")).to_contain_text("3 files are there now.")
     (sent,) = served.world.job_folders.values()
-    assert "train.py" in tarfile.open(fileobj=io.BytesIO(sent)).getnames()
+    with tarfile.open(fileobj=io.BytesIO(sent)) as archive:
+        assert "train.py" in archive.getnames()
 
 
 async def test_the_steps_go_by_keyboard_and_all_options_keep_what_was_filled_in(page: Page, pretend: Pretend) -> None:

@@ -29,7 +29,7 @@ export function ImagePanel({ draft, change, faults, hosts, children }: Props) {
   return (
     <Panel title="Image and storage">
       <Stack gap="sm">
-        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
+        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm" style={{ alignItems: "end" }}>
           <TextInput
             label="Container image"
             description="Empty: your own host runs the command directly; other hosts use their default image."

@@ -132,9 +132,10 @@ interface DayColumnsProps {
 export function DayColumns({ days, unit, label, height, parts, under }: DayColumnsProps) {
   const heights = days.map((day) => Number(day.amount));
   const top = Math.max(...heights, 0);
-  const [last, highest] = [days.length - 1, heights.indexOf(top)];
-  const isNarrow = days.length > WEEKDAYS_MOST;
-  const isTold = (at: number) => at === highest || (at === last && last - highest > (isNarrow ? 4 : 0));
+  const [last, highest] = [days.length - 1, heights.lastIndexOf(top)];
+  // Its text is wider than a narrow column, and would lie on higher ones beside it.
+  const isClear = days.length <= WEEKDAYS_MOST || heights.slice(-4).every((one) => one <= heights[last]!);
+  const isTold = (at: number) => at === highest || (at === last && isClear);
   const step = 100 / days.length;
   const high = (value: number) => (top > 0 ? (value / top) * (height - HEAD_PX) : 0);
   const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount, 2, 4)}`);
