@@ -212,6 +212,17 @@ def cluster_routes(app: FastAPI, world: World) -> None:
     async def start(cluster_id: str) -> Response:
         return _turned(world, cluster_id, "start", "creating")
 
+    @app.delete("/api/v1/clusters/{cluster_id}")
+    async def delete(cluster_id: str) -> Response:
+        return _turned(world, cluster_id, "delete", "deleting")
+
+    _changed(app, world)
+    _looked_at(app, world)
+
+
+def _changed(app: FastAPI, world: World) -> None:
+    """A cluster gets other hosts, or a later end."""
+
     @app.post("/api/v1/clusters/{cluster_id}/resize")
     async def resize(cluster_id: str, body: Json = Body()) -> Json:
         world.clusters[cluster_id]["request"]["hosts"] = body["hosts"]
@@ -223,12 +234,6 @@ def cluster_routes(app: FastAPI, world: World) -> None:
         cluster["request"]["max_duration_seconds"] = body["max_duration_seconds"]
         cluster["ends_at"] = _ends_at(cluster)
         return cluster
-
-    @app.delete("/api/v1/clusters/{cluster_id}")
-    async def delete(cluster_id: str) -> Response:
-        return _turned(world, cluster_id, "delete", "deleting")
-
-    _looked_at(app, world)
 
 
 USED: Json = {

@@ -45,9 +45,9 @@ export function Where({ choice, change, places, place }: Props) {
         {place?.isOwnersOnly && (
           <Text size="sm" role="status">
             {fits.every((one) => one.isOwnersOnly || one.isSimulated)
-              ? "No host of this market runs containers now."
-              : "These hosts run no containers."}{" "}
-            They run processes, and these only for their owner: you need a host of your own, or one with containers.
+              ? "No host of this market runs containers now: "
+              : "These hosts run no containers: "}
+            only their owner can start something there.
           </Text>
         )}
         {shown.length < fits.length && (

@@ -166,7 +166,9 @@ export function DayColumns({ days, unit, label, height, parts, under }: DayColum
                     stroke="var(--wr-surface)"
                     strokeWidth=".75"
                   >
-                    <title>{`${[day.day, name].filter(Boolean).join(", ")}: ${amount(value.toFixed(8), 2, 4)} ${unit}`}</title>
+                    <title>
+                      {`${name ? `${day.day}, ${name}` : day.day}: ${amount(value.toFixed(8), 2, 4)} ${unit}`}
+                    </title>
                   </rect>
                 );
               })}
