@@ -27,6 +27,8 @@ const LINE_PX = 19;
 const RETRY_MS = 1_500;
 /** One drawing per this many milliseconds, however fast the program talks. */
 const DRAW_MS = 80;
+/** Has fewer lines than are kept beside a page. */
+const PIECE_BYTES = 4_096;
 
 interface Followed {
   log: LogText;
@@ -48,9 +50,11 @@ async function olderLines(path: string, marks: readonly Mark[], first: number): 
     for (let read = NO_LOG; ; ) {
       const part = await reader?.read();
       if (!part || part.done) return [];
-      read = grown(read, decoder.decode(part.value, { stream: true }));
-      const page = pageBefore(read, from, first);
-      if (page) return page;
+      for (let at = 0; at < part.value.length; at += PIECE_BYTES) {
+        read = grown(read, decoder.decode(part.value.subarray(at, at + PIECE_BYTES), { stream: true }));
+        const page = pageBefore(read, from, first);
+        if (page) return page;
+      }
     }
   } finally {
     stop.abort();
