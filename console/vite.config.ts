@@ -22,6 +22,12 @@ const named: Plugin = {
   },
 };
 
+/** The home pages do without these: controls of forms, long lists, QR codes: they load with the pages that have them. */
+const LATER = new RegExp(
+  "/(react-virtual|virtual-core)/|/react-number-format/|/uqr/|" +
+    "/components/(Badge|Checkbox|Collapse|File|NativeSelect|NumberInput|Progress|Radio|SimpleGrid|Slider|Tabs|Textarea)",
+);
+
 const master = process.env.WINDROW_URL ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
@@ -35,7 +41,7 @@ export default defineConfig({
       output: {
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
         manualChunks: (id: string) => {
-          if (!id.includes("/node_modules/") || id.includes("/uqr/")) return undefined; // QR codes are for one dialog
+          if (!id.includes("/node_modules/") || LATER.test(id)) return undefined;
           if (id.includes("/@xterm/")) return "terminal";
           return id.includes("uplot") ? "charts" : "libraries";
         },
