@@ -89,8 +89,8 @@ cases: $(VENV)/tested ## what strangers reported and met, one test per row of te
 walk: $(VENV)/tested ## every link of every page of the console in four roles, on a busy market; WALK=n addresses of each shape
 	@WALK=$(or $(WALK),4) $(PY) -m pytest -q -s tests/browser/test_walk.py
 
-ux: $(VENV)/tested ## do every job of a first-time user in a real browser, on a market with faults and two weeks of past; clicks, seconds
-	@UX=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -s tests/browser/test_ux.py
+ux: $(VENV)/tested ## do every job of a first-time user in a real browser, on a market with faults and two weeks of past; clicks, seconds, Lighthouse
+	@UX=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -s tests/browser/test_ux.py tests/browser/test_lighthouse.py
 
 shots: $(VENV)/tested ## take the pictures of the docs again, on a busy market
 	@$(PY) -m tests.browser.shots

@@ -22,6 +22,15 @@ const named: Plugin = {
   },
 };
 
+/** The home pages do without these: controls of forms, and long lists. */
+const LATER = new RegExp(
+  "/(react-virtual|virtual-core)/|/react-number-format/|" +
+    "/components/(Badge|Checkbox|Collapse|File|NativeSelect|NumberInput|Progress|Radio|SimpleGrid|Slider|Tabs|Textarea)",
+);
+
+/** But for QR codes, which are for one dialog, and what is later. */
+const isFirst = (id: string) => id.includes("/node_modules/") && !id.includes("/uqr/") && !LATER.test(id);
+
 const master = process.env.WINDROW_URL ?? "http://127.0.0.1:8000";
 
 export default defineConfig({
@@ -31,13 +40,16 @@ export default defineConfig({
     outDir: "dist",
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 800,
-    rollupOptions: {
+    rolldownOptions: {
       output: {
         // Libraries change more seldom than our own pages: a browser keeps them across upgrades.
-        manualChunks: (id: string) => {
-          if (!id.includes("/node_modules/") || id.includes("/uqr/")) return undefined; // QR codes are for one dialog
-          if (id.includes("/@xterm/")) return "terminal";
-          return id.includes("uplot") ? "charts" : "libraries";
+        codeSplitting: {
+          groups: [
+            { name: "terminal", test: "/@xterm/", priority: 2 },
+            { name: "charts", test: "/uplot/", priority: 2 },
+            { name: "libraries", test: isFirst, priority: 1 },
+            { name: "controls", test: LATER },
+          ],
         },
       },
     },

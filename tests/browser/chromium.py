@@ -42,16 +42,19 @@ def find_chromium() -> Chromium:
         return _from_npm()
 
 
-def install_packages() -> None:
-    """Fetch the packages of this folder's lock anew; raises NoBrowser where npm cannot."""
+def install_packages(which: str = "--omit=dev") -> None:
+    """Fetch the packages of this folder's lock anew; raises NoBrowser where npm cannot.
+
+    which: --include=dev for all of them; else without those that only `make ux` needs.
+    """
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        _npm_ci()
+        _npm_ci(which)
 
 
-def _npm_ci() -> None:
-    _node("npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", deadline_s=INSTALL_S)
+def _npm_ci(which: str = "--omit=dev") -> None:
+    _node("npm", "ci", which, "--no-audit", "--no-fund", "--fetch-retries=1", deadline_s=INSTALL_S)
 
 
 def _from_npm() -> Chromium:

@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from tests.browser.busy_market import BusyMarket
 from tests.browser.chromium import Chromium, NoBrowser, find_chromium
 from tests.browser.pretend_master import Served, built_console
 from tests.browser.pretend_world import make_world
 from tests.browser.running import started
+from tests.browser.ux_market import ux_market
 from tests.services import all_required
 from tests.support.rental import Renter
 from tests.support.stack import Stack, stack
@@ -70,6 +72,13 @@ def market() -> Iterator[Stack]:
     """`windrow up` with this very host and nothing simulated; what is rented ends with its test, daemons may die."""
     with stack() as running:
         Renter(running).online()
+        yield running
+
+
+@pytest.fixture(scope="package")
+def ux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BusyMarket]:
+    """The market of `make ux`."""
+    with ux_market(tmp_path_factory.mktemp("ux") / "market") as running:
         yield running
 
 

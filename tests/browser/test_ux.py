@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Browser, Error
 
+from tests.browser.busy_market import BusyMarket
 from tests.browser.ux_jobs import JOBS, Job, Scene
-from tests.browser.ux_market import ux_market
 from tests.services import need
 
 FAILED_CHARS = 400
@@ -24,13 +24,10 @@ FAILED_CHARS = 400
 @pytest.mark.timeout(3_600)
 @pytest.mark.proves("console: every job of a first-time user within its clicks, fields and seconds", by="make ux")
 @pytest.mark.skipif(not os.environ.get("UX"), reason="a market with two weeks of past, and every job on it: make ux")
-async def test_every_job_is_done_within_its_limits(browser: Browser, tmp_path: Path) -> None:
+async def test_every_job_is_done_within_its_limits(browser: Browser, ux: BusyMarket, tmp_path: Path) -> None:
     need("jupyter")
-    rows = []
-    with ux_market(tmp_path / "market") as market:
-        scene = Scene(browser, market, tmp_path)
-        for job in JOBS:
-            rows.append(await _played(job, scene))
+    scene = Scene(browser, ux, tmp_path)
+    rows = [await _played(job, scene) for job in JOBS]
     print(*_table(rows), sep="\n")
     print(json.dumps({"ux": rows}), flush=True)
     broken = [f"{row['job']}: {row['problem'] or 'over its limit'}" for row in rows if not row["held"]]

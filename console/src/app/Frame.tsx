@@ -56,7 +56,7 @@ export function Frame() {
   if (brought !== null && query.data !== undefined) return <Opened brought={brought} me={query.data} done={used} />;
   if (query.data === undefined) {
     return (
-      <main style={{ maxWidth: 560, margin: "18vh auto 0" }}>
+      <main style={{ maxWidth: 560, margin: "0 auto", paddingTop: "18vh" }}>
         {query.error ? <ProblemNote error={query.error} retry={() => void query.refetch()} /> : <Waiting />}
       </main>
     );

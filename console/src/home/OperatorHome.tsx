@@ -5,6 +5,7 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import {
   accesses as accessesQuery,
+  attention as attentionQuery,
   jobs as jobsQuery,
   overview as overviewQuery,
   useHistory as useHistoryQuery,
@@ -48,11 +49,12 @@ function useFresh() {
 
 export function OperatorHome() {
   const query = useQuery(overviewQuery);
+  const needs = useQuery(attentionQuery(false)); // it stands above the rest, which is not to move
   useFresh();
   return (
     <div className="wr-page">
       <PageHead title="Home" />
-      <Loaded query={query} lines={12}>
+      <Loaded query={needs.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (
           <div className="wr-stack">
             <GettingStarted overview={data} />

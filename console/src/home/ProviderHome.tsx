@@ -2,7 +2,7 @@
 import { Group } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { ownHosts as ownHostsQuery, ownOverview } from "../api/queries.ts";
+import { attention as attentionQuery, ownHosts as ownHostsQuery, ownOverview } from "../api/queries.ts";
 import type { OwnHosts, Why } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
@@ -15,11 +15,12 @@ import { Needs } from "./Needs.tsx";
 
 export function ProviderHome() {
   const query = useQuery(ownHostsQuery);
+  const needs = useQuery(attentionQuery(true)); // it stands above the rest, which is not to move
   return (
     <div className="wr-page">
       <PageHead title="Home" />
       <UsePatterns />
-      <Loaded query={query} lines={12}>
+      <Loaded query={needs.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (data.hosts.total === 0 ? <None /> : <Shown data={data} />)}
       </Loaded>
     </div>

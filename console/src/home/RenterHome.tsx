@@ -60,7 +60,8 @@ function Shown({ me }: { me: Me }) {
       <Loaded query={machines} lines={5}>
         {({ items }) => <Running machines={items.filter(isUp)} />}
       </Loaded>
-      <div className="wr-home">
+      {/* Asked for meanwhile, and shown once it has its place. */}
+      <div className="wr-home" style={machines.isPending ? { display: "none" } : undefined}>
         <Spent />
         <div className="wr-stack">
           <WaitingJobs query={jobsQuery.first} title="Queue" empty="No job waits." />

@@ -4,7 +4,7 @@ import type { ReactNode } from "react";
 
 export function Outside({ children }: { children: ReactNode }) {
   return (
-    <main style={{ maxWidth: 420, margin: "12vh auto 0", padding: "0 20px 40px" }}>
+    <main style={{ maxWidth: 420, margin: "0 auto", padding: "12vh 20px 40px" }}>
       <Stack gap="lg">
         <div className="wr-brand" style={{ fontSize: 18 }}>
           <img src="/windrow.svg" width={32} height={32} alt="" />

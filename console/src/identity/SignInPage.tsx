@@ -262,7 +262,7 @@ function ByToken({ enter, busy }: { enter: (entered: Entry) => Promise<void>; bu
 /** to: who the link signs in; null: that shows only when it is used up. */
 function OtherAccount({ from, to, go, stay }: { from: string; to: string | null; go: () => void; stay: () => void }) {
   return (
-    <main style={{ maxWidth: 420, margin: "14vh auto 0", padding: "0 20px" }}>
+    <main style={{ maxWidth: 420, margin: "0 auto", padding: "14vh 20px 0" }}>
       <Stack gap="sm">
         <Title order={1}>Change the account?</Title>
         <Text size="sm">

@@ -9,7 +9,7 @@ import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { quoted } from "../clusters/request.ts";
 import { amount, bitrate, bytes, count, decimal, listed, percent, perHour, plain, rate } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
-import { Empty, PageHead, Panel } from "../parts/page.tsx";
+import { Empty, PageHead, Panel, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney, When } from "../parts/state.tsx";
 import type { SearchWords } from "../tables/address.ts";
@@ -77,40 +77,44 @@ export function ShopPage() {
           </>
         }
       />
-      <div className="wr-stack">
-        {all.data && all.data.length > 0 && (
-          <ShopFilter all={all.data} anyPrice={anyPrice.data ?? []} filter={filter} change={change} clear={clear} />
-        )}
-        <Panel bare label="Machine types">
-          <DataTable
-            of={["machine type", "machine types"]}
-            columns={columns}
-            id={(row) => `${row.tier} ${row.on_one_host} ${row.region} ${row.simulated}`}
-            rows={shown}
-            query={found}
-            address
-            empty={all.data?.length === 0 ? <Nothing /> : <NothingFits clear={clear} />}
-          />
-          {folded.length > 0 && (
-            <Group px={12} py={8} className="wr-no-print">
-              <Button variant="subtle" color="gray" onClick={() => unfold(true)}>
-                Show {count(folded.length)} simulated {folded.length === 1 ? "machine type" : "machine types"}
-              </Button>
-            </Group>
+      {all.isPending ? (
+        <Waiting lines={12} />
+      ) : (
+        <div className="wr-stack">
+          {all.data && all.data.length > 0 && (
+            <ShopFilter all={all.data} anyPrice={anyPrice.data ?? []} filter={filter} change={change} clear={clear} />
           )}
-        </Panel>
-        {rows && rows.length > 0 && <PaidPrices rows={rows} />}
-        <Text size="sm" className="wr-quiet">
-          Price per GPU and hour, of processors per processor; you pay by the second, and a rental keeps the price it
-          began with. A row counts hosts with as many GPUs of one kind in one region, and shows the least that is known
-          of them. Speed: what 1.00 an hour buys of the GPU memory bandwidth that was measured.
-        </Text>
-        <Same
-          method="GET"
-          path={`/machine-classes${wordsOf({ unit: "gpu", ...asked })}`}
-          command={commandOf(filter, quoted)}
-        />
-      </div>
+          <Panel bare label="Machine types">
+            <DataTable
+              of={["machine type", "machine types"]}
+              columns={columns}
+              id={(row) => `${row.tier} ${row.on_one_host} ${row.region} ${row.simulated}`}
+              rows={shown}
+              query={found}
+              address
+              empty={all.data?.length === 0 ? <Nothing /> : <NothingFits clear={clear} />}
+            />
+            {folded.length > 0 && (
+              <Group px={12} py={8} className="wr-no-print">
+                <Button variant="subtle" color="gray" onClick={() => unfold(true)}>
+                  Show {count(folded.length)} simulated {folded.length === 1 ? "machine type" : "machine types"}
+                </Button>
+              </Group>
+            )}
+          </Panel>
+          {rows && rows.length > 0 && <PaidPrices rows={rows} />}
+          <Text size="sm" className="wr-quiet">
+            Price per GPU and hour, of processors per processor; you pay by the second, and a rental keeps the price it
+            began with. A row counts hosts with as many GPUs of one kind in one region, and shows the least that is
+            known of them. Speed: what 1.00 an hour buys of the GPU memory bandwidth that was measured.
+          </Text>
+          <Same
+            method="GET"
+            path={`/machine-classes${wordsOf({ unit: "gpu", ...asked })}`}
+            command={commandOf(filter, quoted)}
+          />
+        </div>
+      )}
     </div>
   );
 }
