@@ -5,7 +5,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
-import { TestMoney } from "../parts/state.tsx";
+import { Simulated, TestMoney } from "../parts/state.tsx";
 import { Fit } from "./Fit.tsx";
 import { type Draft, toRequest } from "./request.ts";
 import { clusterChange } from "./ways.ts";
@@ -29,7 +29,15 @@ export function Quote({
   });
   const plan = query.data;
   return (
-    <Panel title="Quote" actions={<TestMoney />}>
+    <Panel
+      title="Quote"
+      actions={
+        <>
+          {draft.simulated && <Simulated />}
+          <TestMoney />
+        </>
+      }
+    >
       <Stack gap="sm">
         {query.error ? (
           <ProblemNote error={query.error} retry={() => void query.refetch()} />

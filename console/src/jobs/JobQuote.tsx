@@ -8,17 +8,20 @@ import { Refusal } from "../clusters/Refusal.tsx";
 import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
 import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
-import { State, TestMoney } from "../parts/state.tsx";
+import { Simulated, State, TestMoney } from "../parts/state.tsx";
 import { type JobDraft, toJob } from "./jobs.ts";
 
 export function JobQuote({
   draft,
   sound,
   change,
+  pastes = false,
 }: {
   draft: JobDraft;
   sound: boolean;
   change: (part: Partial<JobDraft>) => void;
+  /** The form has a field for a program. */
+  pastes?: boolean;
 }) {
   const [settled] = useDebouncedValue(draft, TYPING_MS);
   const { request } = useMemo(() => toJob(settled), [settled]);
@@ -29,12 +32,22 @@ export function JobQuote({
   });
   const plan = query.data;
   return (
-    <Panel title="Quote" actions={<TestMoney />}>
+    <Panel
+      title="Quote"
+      actions={
+        <>
+          {draft.simulated && <Simulated />}
+          <TestMoney />
+        </>
+      }
+    >
       {!sound ? (
         <Text size="sm" className="wr-quiet">
           {draft.command.trim()
             ? "The form is not complete yet."
-            : "Choose files, write a command or paste a program first."}
+            : pastes
+              ? "Choose files, write a command or paste a program first."
+              : "Choose files or write a command first."}
         </Text>
       ) : query.error ? (
         <ProblemNote error={query.error} retry={() => void query.refetch()} />

@@ -62,7 +62,7 @@ export function NewJobPage() {
         <div className="wr-columns">
           <JobForm draft={draft} change={change} faults={tried ? faults : {}} parcel={parcel} choose={choose} />
           <aside className="wr-stack">
-            <JobQuote draft={draft} sound={sound} change={change} />
+            <JobQuote draft={draft} sound={sound} change={change} pastes />
             {!draft.simulated && <Compared asked={draft} use={change} />}
             <SubmitJob submit={submit} sent={sent} />
             {tried && !sound && (

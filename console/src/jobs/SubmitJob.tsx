@@ -4,7 +4,9 @@ import { Sent } from "../folders/FolderPicker.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
 import type { useSubmitJob } from "./submit.ts";
 
-export function SubmitJob({ submit, sent }: Pick<ReturnType<typeof useSubmitJob>, "submit" | "sent">) {
+type Props = Pick<ReturnType<typeof useSubmitJob>, "submit" | "sent"> & { disabled?: boolean };
+
+export function SubmitJob({ submit, sent, disabled = false }: Props) {
   return (
     <>
       {submit.error && (
@@ -13,7 +15,7 @@ export function SubmitJob({ submit, sent }: Pick<ReturnType<typeof useSubmitJob>
         </Panel>
       )}
       {sent && <Sent sent={sent} />}
-      <Button type="submit" size="md" loading={submit.isPending}>
+      <Button type="submit" size="md" loading={submit.isPending} disabled={disabled}>
         Submit job
       </Button>
     </>

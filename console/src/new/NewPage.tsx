@@ -22,7 +22,7 @@ import { BLANK_CHOICE, type Choice, changed, RECIPES, recipeOf, toJobDraft, toMa
 import { Details, type Faults } from "./Details.tsx";
 import { hand } from "./handed.ts";
 import { Limits } from "./Limits.tsx";
-import { firstPlace, type Place, placeId, placesOf } from "./places.ts";
+import { absentPlace, asItIs, firstPlace, type Place, placeId, placesOf } from "./places.ts";
 import { Where } from "./Where.tsx";
 
 export function NewPage() {
@@ -43,21 +43,35 @@ function useChoice(places: readonly Place[]) {
   const search = useSearch({ from: "/new" });
   const [choice, setChoice] = useState<Choice>(() => {
     const what = RECIPES.find((one) => one.id === search.what)?.id ?? BLANK_CHOICE.what;
-    const asked = search.tier && placeId(search.tier, search.simulated === "true");
-    // What is chosen first stays chosen when others come to be free.
-    const place = asked || (firstPlace(places, recipeOf(what).needsGpu)?.id ?? "");
-    return { ...BLANK_CHOICE, what, place, gpus: Number(search.gpus) || 1 };
+    return { ...BLANK_CHOICE, what, gpus: Number(search.gpus) || 1 };
   });
   const [parcel, setParcel] = useState<Parcel | null>(null);
-  const { needsGpu } = recipeOf(choice.what);
-  const wanted = places.find((one) => one.id === choice.place && (one.isGpu || !needsGpu));
+  const [place, pick] = usePlace(places, recipeOf(choice.what).needsGpu);
   const change = (part: Partial<Choice>) => setChoice((before) => ({ ...before, ...part }));
   const ways = (part: Choice["also"]) => setChoice((before) => changed(before, part));
   const choose = (found: Parcel | null) => {
     setParcel(found);
     if (found && !choice.command.trim()) change(commandFor(found.files.map((one) => one.name)));
   };
-  return { choice, place: wanted ?? firstPlace(places, needsGpu), parcel, change, ways, choose };
+  return { choice, place, pick, parcel, change, ways, choose };
+}
+
+/** The chosen place. What is chosen first, by a person or for one, stays chosen: no other one comes in its stead. */
+function usePlace(places: readonly Place[], needsGpu: boolean) {
+  const { tier, simulated } = useSearch({ from: "/new" });
+  const [held, hold] = useState<Place | null>(() => {
+    if (!tier) return null;
+    const id = placeId(tier, simulated === "true");
+    return places.find((one) => one.id === id) ?? absentPlace(tier, simulated === "true");
+  });
+  /** For what needs a GPU, while the one that is held has none. */
+  const [heldGpu, holdGpu] = useState<Place | null>(null);
+  const isHeld = held !== null && (held.isGpu || !needsGpu);
+  const chosen = isHeld ? held : needsGpu ? heldGpu : null;
+  const first = chosen === null ? firstPlace(places, needsGpu) : null;
+  if (first) (held === null ? hold : holdGpu)(first);
+  const now = chosen ?? first;
+  return [now && asItIs(now, places), hold] as const;
 }
 
 /** The same objects as long as they say the same: a quote is asked for once its draft has settled. */
@@ -72,7 +86,7 @@ function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
 
 function Steps({ places }: { places: readonly Place[] }) {
   const navigate = useNavigate();
-  const { choice, place, parcel, change, ways, choose } = useChoice(places);
+  const { choice, place, pick, parcel, change, ways, choose } = useChoice(places);
   const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
   const [tried, setTried] = useState(false);
   const create = useCreate(asMachine.request, null);
@@ -80,7 +94,8 @@ function Steps({ places }: { places: readonly Place[] }) {
   const isJob = choice.what === "job";
   const faults: Faults = isJob ? asJob.faults : asMachine.faults;
   const wrong = Object.values(faults);
-  const sound = wrong.length === 0;
+  const isPlaced = place?.isOffered ?? false;
+  const sound = wrong.length === 0 && isPlaced;
   const shown = tried ? faults : {};
   const start = (event: FormEvent) => {
     event.preventDefault();
@@ -116,22 +131,22 @@ function Steps({ places }: { places: readonly Place[] }) {
               <Details choice={choice} change={change} faults={shown} place={place} parcel={parcel} choose={choose} />
             </Stack>
           </Panel>
-          <Where choice={choice} change={change} places={places} place={place} />
+          <Where choice={choice} change={change} pick={pick} places={places} place={place} />
           <Limits choice={choice} change={change} faults={shown} mayIdle={!isJob && mayIdle(machine)} />
         </div>
         <aside className="wr-stack">
           {isJob ? (
             <>
               <JobQuote draft={job} sound={sound} change={ways} />
-              <SubmitJob submit={submit} sent={sent} />
+              <SubmitJob submit={submit} sent={sent} disabled={!isPlaced} />
             </>
           ) : (
             <>
               <Quote draft={machine} sound={sound} change={ways} />
-              <StartMachine create={create} />
+              <StartMachine create={create} disabled={!isPlaced} />
             </>
           )}
-          {tried && !sound && (
+          {tried && wrong.length > 0 && (
             <Text size="sm" role="alert" className="wr-tone-bad">
               Please fill in: {wrong.join("; ")}.
             </Text>
@@ -148,7 +163,7 @@ function Steps({ places }: { places: readonly Place[] }) {
   );
 }
 
-function StartMachine({ create }: { create: ReturnType<typeof useCreate> }) {
+function StartMachine({ create, disabled }: { create: ReturnType<typeof useCreate>; disabled: boolean }) {
   return (
     <>
       {create.error && (
@@ -156,7 +171,7 @@ function StartMachine({ create }: { create: ReturnType<typeof useCreate> }) {
           <ProblemNote error={create.error} />
         </Panel>
       )}
-      <Button type="submit" size="md" loading={create.isPending}>
+      <Button type="submit" size="md" loading={create.isPending} disabled={disabled}>
         Start machine
       </Button>
     </>

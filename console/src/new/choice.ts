@@ -85,8 +85,6 @@ export interface Choice {
   hosts: number;
   gpus: number;
   cpus: number;
-  /** Of a place; empty: the first that fits. */
-  place: string;
   hours: string;
   idleMinutes: string;
   budget: string;
@@ -108,7 +106,6 @@ export const BLANK_CHOICE: Choice = {
   hosts: 2,
   gpus: 1,
   cpus: 1,
-  place: "",
   hours: "8",
   idleMinutes: "30",
   budget: "",
