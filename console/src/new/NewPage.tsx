@@ -18,7 +18,17 @@ import { LinkButton } from "../parts/LinkButton.tsx";
 import { Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Cards } from "./Cards.tsx";
-import { BLANK_CHOICE, type Choice, changed, RECIPES, recipeOf, toJobDraft, toMachine, type What } from "./choice.ts";
+import {
+  BLANK_CHOICE,
+  type Choice,
+  changed,
+  keyFault,
+  RECIPES,
+  recipeOf,
+  toJobDraft,
+  toMachine,
+  type What,
+} from "./choice.ts";
 import { Details, type Faults } from "./Details.tsx";
 import { hand } from "./handed.ts";
 import { Limits } from "./Limits.tsx";
@@ -92,10 +102,12 @@ function Steps({ places }: { places: readonly Place[] }) {
   const create = useCreate(asMachine.request, null);
   const { submit, sent } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
   const isJob = choice.what === "job";
-  const faults: Faults = isJob ? asJob.faults : asMachine.faults;
+  const asked: Faults = isJob ? asJob.faults : asMachine.faults;
+  const faults: Faults = { ...keyFault(choice, place), ...asked };
   const wrong = Object.values(faults);
   const isPlaced = place?.isOffered ?? false;
-  const sound = wrong.length === 0 && isPlaced;
+  const hasQuote = Object.keys(asked).length === 0 && isPlaced;
+  const sound = hasQuote && wrong.length === 0;
   const shown = tried ? faults : {};
   const start = (event: FormEvent) => {
     event.preventDefault();
@@ -137,12 +149,12 @@ function Steps({ places }: { places: readonly Place[] }) {
         <aside className="wr-stack">
           {isJob ? (
             <>
-              <JobQuote draft={job} sound={sound} change={ways} />
+              <JobQuote draft={job} sound={hasQuote} change={ways} />
               <SubmitJob submit={submit} sent={sent} disabled={!isPlaced} />
             </>
           ) : (
             <>
-              <Quote draft={machine} sound={sound} change={ways} />
+              <Quote draft={machine} sound={hasQuote} change={ways} />
               <StartMachine create={create} disabled={!isPlaced} />
             </>
           )}

@@ -79,6 +79,8 @@ export interface Choice {
   /** That vLLM serves, by its name at Hugging Face. */
   model: string;
   sshKeys: string;
+  /** A machine to log in to is wanted without a key: only the terminal in the browser reaches it. */
+  isWithoutSsh: boolean;
   env: string;
   secrets: string;
   volumes: string;
@@ -100,6 +102,7 @@ export const BLANK_CHOICE: Choice = {
   packages: "",
   model: "Qwen/Qwen3-0.6B",
   sshKeys: "",
+  isWithoutSsh: false,
   env: "",
   secrets: "",
   volumes: "",
@@ -127,6 +130,12 @@ function commandOf(choice: Choice, place: Place | null): string {
   return imageOf(choice, place) ? words : `python3 -m vllm.entrypoints.openai.api_server ${words}`;
 }
 
+/** What a machine to log in to lacks. A simulated one runs no SSH with or without a key. */
+export const keyFault = ({ what, sshKeys, isWithoutSsh }: Choice, place: Place | null): { sshKeys?: string } =>
+  what === "ssh" && !sshKeys.trim() && !isWithoutSsh && !place?.isSimulated
+    ? { sshKeys: "A public key, or tick that no SSH is wanted" }
+    : {};
+
 const shared = (choice: Choice, place: Place | null) => ({
   name: choice.name,
   image: imageOf(choice, place),
@@ -150,7 +159,7 @@ export function toMachine(choice: Choice, place: Place | null): Draft {
     hosts: choice.hosts,
     hardware: place?.isGpu ? "gpu" : "cpu",
     gpus: choice.gpus,
-    sshKeys: what === "ssh" || what === "jupyter" ? choice.sshKeys : "",
+    sshKeys: (what === "ssh" && !choice.isWithoutSsh) || what === "jupyter" ? choice.sshKeys : "",
     hours: choice.hours,
     idleMinutes: choice.idleMinutes,
     more: place?.slice ? { slice: place.slice } : {},

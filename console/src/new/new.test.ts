@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Cluster, Offer, Template } from "../api/types.ts";
 import { toRequest } from "../clusters/request.ts";
 import { toJob } from "../jobs/jobs.ts";
-import { BLANK_CHOICE, changed, imageOf, toJobDraft, toMachine } from "./choice.ts";
+import { BLANK_CHOICE, changed, imageOf, keyFault, toJobDraft, toMachine } from "./choice.ts";
 import { absentPlace, asItIs, firstPlace, placesOf } from "./places.ts";
 import { keyName, usedBefore } from "./saved.ts";
 
@@ -101,6 +101,18 @@ test("each card is a request of its kind", () => {
     argv: ["serve", "--all"],
   });
   expect(toRequest(toMachine(BLANK_CHOICE, slice!)).request).toMatchObject({ tier: "h100:1g.10gb", slice: "1g.10gb" });
+});
+
+test("a machine to log in to asks for a key, unless no SSH is wanted or nothing runs there", () => {
+  const [place] = placesOf(OFFERS);
+  const ssh = { ...BLANK_CHOICE, what: "ssh" as const };
+  const key = "ssh-ed25519 AAAA me";
+  expect(keyFault(ssh, place!).sshKeys).toBeDefined();
+  expect(keyFault({ ...ssh, sshKeys: key }, place!)).toEqual({});
+  expect(keyFault({ ...ssh, isWithoutSsh: true }, place!)).toEqual({});
+  expect(keyFault(ssh, placesOf(OFFERS)[3]!)).toEqual({});
+  expect(keyFault(BLANK_CHOICE, place!)).toEqual({});
+  expect(toMachine({ ...ssh, sshKeys: key, isWithoutSsh: true }, place!).sshKeys).toBe("");
 });
 
 test("a job has the command, the place and the limits, and waits for its files", () => {
