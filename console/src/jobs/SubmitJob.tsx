@@ -1,8 +1,9 @@
 // The foot of a job's form: what went wrong, how much of its files is sent, the button.
 import { Button } from "@mantine/core";
 import { Sent } from "../folders/FolderPicker.tsx";
-import { Panel, ProblemNote } from "../parts/page.tsx";
-import type { useSubmitJob } from "./submit.ts";
+import { SendingProblem } from "../folders/sending.tsx";
+import { Panel } from "../parts/page.tsx";
+import type { useSubmitJob } from "./submit.tsx";
 
 type Props = Pick<ReturnType<typeof useSubmitJob>, "submit" | "sent"> & { disabled?: boolean };
 
@@ -11,7 +12,7 @@ export function SubmitJob({ submit, sent, disabled = false }: Props) {
     <>
       {submit.error && (
         <Panel label="Error">
-          <ProblemNote error={submit.error} />
+          <SendingProblem error={submit.error} />
         </Panel>
       )}
       {sent && <Sent sent={sent} />}

@@ -1,13 +1,17 @@
 // Submits a job, with its files where it has some, and says how much of them is sent.
+import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { freshKey, post, upload } from "../api/client.ts";
-import type { JobRequest, JobsSubmitted, RegistryLogin } from "../api/types.ts";
+import { freshKey, post } from "../api/client.ts";
+import type { Job, JobRequest, JobsSubmitted, RegistryLogin } from "../api/types.ts";
 import { withLogin } from "../clusters/request.ts";
 import type { Parcel } from "../folders/reading.ts";
+import { FilesChanged, sendFiles } from "../folders/sending.tsx";
+import { plain } from "../parts/format.ts";
+import { useMounted } from "../parts/mounted.ts";
 import { PROGRAM } from "./jobs.ts";
-import { type Packed, tarOf } from "./tar.ts";
+import type { Packed } from "./tar.ts";
 
 interface Asked {
   request: JobRequest;
@@ -22,6 +26,7 @@ interface Asked {
 /** sent: bytes uploaded so far; null: nothing is being uploaded. */
 export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
   const navigate = useNavigate();
+  const mounted = useMounted();
   const client = useQueryClient();
   const [sent, setSent] = useState<{ bytes: number; of: number } | null>(null);
   // Asked again, after an answer that got lost or files that did, it is the same job; a changed one is another.
@@ -33,20 +38,50 @@ export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
       const own: Packed[] = program.trim() ? [{ name: PROGRAM, file: new Blob([program]) }] : [];
       const files = [...(parcel?.files ?? []), ...own];
       if (files.length > 0 && waits.folder_bytes === null) {
-        const tar = tarOf(files);
-        const told = (bytes: number) => setSent({ bytes, of: tar.size });
-        told(0);
-        await upload(`/jobs/${encodeURIComponent(waits.id)}/files`, tar, told);
+        const path = `/jobs/${encodeURIComponent(waits.id)}`;
+        try {
+          await sendFiles(`${path}/files`, files, (bytes, of) => setSent({ bytes, of }));
+        } catch (failure) {
+          // These files never come: the job would wait for them for ever.
+          if (failure instanceof FilesChanged) await post<Job>(`${path}/cancel`).catch(() => undefined);
+          throw failure;
+        }
       }
       return made;
     },
     gcTime: 0, // what was sent has the login
     onSettled: () => setSent(null),
+    onError: (failure) => {
+      if (mounted.current) return;
+      notifications.show({ color: "red", autoClose: false, message: `The job was not submitted. ${failure.message}` });
+    },
     onSuccess: ({ jobs }) => {
       done?.();
       void client.invalidateQueries({ queryKey: ["jobs"] });
-      void navigate({ to: "/jobs/$jobId", params: { jobId: jobs[0]!.id } });
+      const [job] = jobs;
+      const open = () => void navigate({ to: "/jobs/$jobId", params: { jobId: job!.id }, ignoreBlocker: true });
+      if (mounted.current) open();
+      else notifications.show({ autoClose: false, message: <Submitted job={job!} open={open} /> });
     },
   });
   return { submit: mutation, sent };
+}
+
+/** In a message, since somebody looks at another page by now. */
+function Submitted({ job, open }: { job: Job; open: () => void }) {
+  return (
+    <>
+      {plain(job.name)} is submitted.{" "}
+      <a
+        className="wr-link"
+        href={`/jobs/${encodeURIComponent(job.id)}`}
+        onClick={(event) => {
+          event.preventDefault();
+          open();
+        }}
+      >
+        Open the job
+      </a>
+    </>
+  );
 }

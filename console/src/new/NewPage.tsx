@@ -12,8 +12,9 @@ import { commandFor } from "../folders/sifting.ts";
 import { JobQuote } from "../jobs/JobQuote.tsx";
 import { asJobCommand, toJob } from "../jobs/jobs.ts";
 import { SubmitJob } from "../jobs/SubmitJob.tsx";
-import { useSubmitJob } from "../jobs/submit.ts";
+import { useSubmitJob } from "../jobs/submit.tsx";
 import { plain } from "../parts/format.ts";
+import { AskBeforeLeavingForm } from "../parts/Leaving.tsx";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -22,6 +23,7 @@ import {
   BLANK_CHOICE,
   type Choice,
   changed,
+  isFilled,
   keyFault,
   RECIPES,
   recipeOf,
@@ -63,7 +65,7 @@ function useChoice(places: readonly Place[]) {
     setParcel(found);
     if (found && !choice.command.trim()) change(commandFor(found.files.map((one) => one.name)));
   };
-  return { choice, place, pick, parcel, change, ways, choose };
+  return { choice, place, pick, parcel, change, ways, choose, filled: isFilled(choice) || parcel !== null };
 }
 
 /** The chosen place. What is chosen first, by a person or for one, stays chosen: no other one comes in its stead. */
@@ -96,7 +98,7 @@ function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
 
 function Steps({ places }: { places: readonly Place[] }) {
   const navigate = useNavigate();
-  const { choice, place, pick, parcel, change, ways, choose } = useChoice(places);
+  const { choice, place, pick, parcel, change, ways, choose, filled } = useChoice(places);
   const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
   const [tried, setTried] = useState(false);
   const create = useCreate(asMachine.request, null);
@@ -117,10 +119,11 @@ function Steps({ places }: { places: readonly Place[] }) {
   };
   const allOptions = () =>
     void (isJob
-      ? navigate({ to: "/jobs/new", state: hand({ job, parcel }) })
-      : navigate({ to: "/clusters/new", state: hand({ machine }) }));
+      ? navigate({ to: "/jobs/new", state: hand({ job, parcel }), ignoreBlocker: true })
+      : navigate({ to: "/clusters/new", state: hand({ machine }), ignoreBlocker: true }));
   return (
     <form noValidate onSubmit={start}>
+      <AskBeforeLeavingForm filled={filled} sending={sent !== null} />
       <PageHead
         title={isJob ? "New job" : "New machine"}
         actions={

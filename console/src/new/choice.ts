@@ -115,6 +115,14 @@ export const BLANK_CHOICE: Choice = {
   also: {},
 };
 
+const TYPED = [
+  ...(["name", "image", "command", "packages", "model", "sshKeys", "env", "secrets", "volumes"] as const),
+  ...(["hours", "idleMinutes", "budget"] as const),
+];
+
+/** Something was typed that would have to be typed again: cards are chosen again with a click. */
+export const isFilled = (choice: Choice): boolean => TYPED.some((name) => choice[name] !== BLANK_CHOICE[name]);
+
 /** The image that runs: none where no container does, but for one that was asked for. */
 export function imageOf({ what, image }: Pick<Choice, "what" | "image">, place: Place | null): string {
   const own = recipeOf(what).image;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Cluster, Offer, Template } from "../api/types.ts";
 import { toRequest } from "../clusters/request.ts";
 import { toJob } from "../jobs/jobs.ts";
-import { BLANK_CHOICE, changed, imageOf, keyFault, toJobDraft, toMachine } from "./choice.ts";
+import { BLANK_CHOICE, changed, imageOf, isFilled, keyFault, toJobDraft, toMachine } from "./choice.ts";
 import { absentPlace, asItIs, firstPlace, placesOf } from "./places.ts";
 import { keyName, usedBefore } from "./saved.ts";
 
@@ -113,6 +113,11 @@ test("a machine to log in to asks for a key, unless no SSH is wanted or nothing 
   expect(keyFault(ssh, placesOf(OFFERS)[3]!)).toEqual({});
   expect(keyFault(BLANK_CHOICE, place!)).toEqual({});
   expect(toMachine({ ...ssh, sshKeys: key, isWithoutSsh: true }, place!).sshKeys).toBe("");
+});
+
+test("a form is filled once something was typed, not by a choice of cards", () => {
+  expect(isFilled({ ...BLANK_CHOICE, what: "vllm", gpus: 2, also: { memoryGib: "8" } })).toBe(false);
+  expect(isFilled({ ...BLANK_CHOICE, env: "A=1" })).toBe(true);
 });
 
 test("a job has the command, the place and the limits, and waits for its files", () => {
