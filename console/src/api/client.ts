@@ -116,12 +116,14 @@ async function taken(
 /**
  * Send a tar, however long it takes; `told` learns how many of its bytes are on their way: fetch does not say it. own:
  * where it broke off, an error of the tar itself, such as a file that was changed; null: the Master was not reached.
+ * stop: its reason is thrown.
  */
 export async function upload(
   path: string,
   tar: Blob,
   told: (bytes: number) => void,
   own: () => Promise<Error | null>,
+  stop?: AbortSignal,
 ): Promise<Response> {
   const used = secret();
   const answer = await new Promise<Response>((resolve, reject) => {
@@ -136,9 +138,11 @@ export async function upload(
       if (failure === null) connection.lost();
       reject(failure ?? new ApiProblem(unreachable("PUT", path, null, null)));
     };
+    line.onabort = () => reject(stop?.reason);
+    stop?.addEventListener("abort", () => line.abort(), { once: true });
     line.send(tar);
   });
-  return taken(answer, path, used, () => upload(path, tar, told, own));
+  return taken(answer, path, used, () => upload(path, tar, told, own, stop));
 }
 
 async function json<T>(method: string, path: string, asked: Asked = {}, deadlineMs = DEADLINE_MS): Promise<T> {

@@ -6,10 +6,18 @@ import { plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { changedText, unreadable } from "./reading.ts";
 
-export class FilesChanged extends Error {}
+/** They were changed since they were chosen, or somebody stopped it: to try again helps nothing. */
+export class FilesNotSent extends Error {}
 
-/** told: bytes on their way, of how many. Throws FilesChanged, ApiProblem. */
-export async function sendFiles(path: string, files: readonly Packed[], told: (bytes: number, of: number) => void) {
+export const stopped = () => new FilesNotSent("You stopped sending the files.");
+
+/** told: bytes on their way, of how many; stop: its reason is thrown. Throws FilesNotSent, ApiProblem. */
+export async function sendFiles(
+  path: string,
+  files: readonly Packed[],
+  told: (bytes: number, of: number) => void,
+  stop?: AbortSignal,
+) {
   const tar = tarOf(files);
   told(0, tar.size);
   await upload(
@@ -18,13 +26,14 @@ export async function sendFiles(path: string, files: readonly Packed[], told: (b
     (bytes) => told(bytes, tar.size),
     async () => {
       const lost = await unreadable(files);
-      return lost.length > 0 ? new FilesChanged(changedText(lost)) : null;
+      return lost.length > 0 ? new FilesNotSent(changedText(lost)) : null;
     },
+    stop,
   );
 }
 
 export function SendingProblem({ error }: { error: unknown }) {
-  if (!(error instanceof FilesChanged)) return <ProblemNote error={error} />;
+  if (!(error instanceof FilesNotSent)) return <ProblemNote error={error} />;
   return (
     <Text size="sm" role="alert" className="wr-tone-bad wr-break">
       {plain(error.message)}

@@ -4,6 +4,7 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { jobPlan } from "../api/queries.ts";
+import { OfBefore } from "../clusters/Quote.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
@@ -31,6 +32,7 @@ export function JobQuote({
     enabled: sound && settled === draft,
   });
   const plan = query.data;
+  const isOld = settled !== draft || query.isPlaceholderData;
   return (
     <Panel
       title="Quote"
@@ -54,20 +56,24 @@ export function JobQuote({
       ) : !plan ? (
         <Waiting />
       ) : plan.fits ? (
-        <Stack gap={4}>
-          <State state="Fits now" tone="ok" />
-          <Text fw={650}>{perHour(plan.price_per_hour)}</Text>
-          <Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text>
-        </Stack>
+        <OfBefore is={isOld}>
+          <Stack gap={4}>
+            <State state="Fits now" tone="ok" />
+            <Text fw={650}>{perHour(plan.price_per_hour)}</Text>
+            <Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text>
+          </Stack>
+        </OfBefore>
       ) : (
-        <Stack gap="sm">
-          {plan.refusal && !plan.refusal.is_possible ? (
-            <State state="Cannot run as it is" tone="bad" />
-          ) : (
-            <State state="Waits in the queue" tone="busy" />
-          )}
-          {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
-        </Stack>
+        <OfBefore is={isOld}>
+          <Stack gap="sm">
+            {plan.refusal && !plan.refusal.is_possible ? (
+              <State state="Cannot run as it is" tone="bad" />
+            ) : (
+              <State state="Waits in the queue" tone="busy" />
+            )}
+            {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
+          </Stack>
+        </OfBefore>
       )}
     </Panel>
   );

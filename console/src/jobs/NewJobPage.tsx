@@ -38,7 +38,7 @@ export function NewJobPage() {
   const { request, login, faults } = useMemo(() => toJob(asked, parcel !== null), [asked, parcel]);
   const sound = Object.keys(faults).length === 0;
   const sending = { request, login, parcel, program, done: () => change(NO_LOGIN) };
-  const { submit, sent } = useSubmitJob(sending);
+  const { submit, sent, stop } = useSubmitJob(sending);
   const choose = (found: typeof parcel) => {
     setParcel(found);
     if (found && !draft.command.trim()) change(commandFor(found.files.map((one) => one.name)));
@@ -67,7 +67,7 @@ export function NewJobPage() {
           <aside className="wr-stack">
             <JobQuote draft={draft} sound={sound} change={change} pastes />
             {!draft.simulated && <Compared asked={draft} use={change} />}
-            <SubmitJob submit={submit} sent={sent} />
+            <SubmitJob {...{ submit, sent, stop }} />
             {tried && !sound && (
               <Text size="sm" role="alert" className="wr-tone-bad">
                 Please fill in: {Object.values(faults).join("; ")}.

@@ -5,9 +5,9 @@ import { SendingProblem } from "../folders/sending.tsx";
 import { Panel } from "../parts/page.tsx";
 import type { useSubmitJob } from "./submit.tsx";
 
-type Props = Pick<ReturnType<typeof useSubmitJob>, "submit" | "sent"> & { disabled?: boolean };
+type Props = ReturnType<typeof useSubmitJob> & { disabled?: boolean };
 
-export function SubmitJob({ submit, sent, disabled = false }: Props) {
+export function SubmitJob({ submit, sent, stop, disabled = false }: Props) {
   return (
     <>
       {submit.error && (
@@ -15,7 +15,14 @@ export function SubmitJob({ submit, sent, disabled = false }: Props) {
           <SendingProblem error={submit.error} />
         </Panel>
       )}
-      {sent && <Sent sent={sent} />}
+      {sent && (
+        <>
+          <Sent sent={sent} />
+          <Button variant="default" onClick={stop}>
+            Stop sending
+          </Button>
+        </>
+      )}
       <Button type="submit" size="md" loading={submit.isPending} disabled={disabled}>
         Submit job
       </Button>

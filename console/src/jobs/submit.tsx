@@ -2,12 +2,12 @@
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { useMemo, useRef, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import type { Job, JobRequest, JobsSubmitted, RegistryLogin } from "../api/types.ts";
 import { withLogin } from "../clusters/request.ts";
 import type { Parcel } from "../folders/reading.ts";
-import { FilesChanged, sendFiles } from "../folders/sending.tsx";
+import { FilesNotSent, sendFiles, stopped } from "../folders/sending.tsx";
 import { plain } from "../parts/format.ts";
 import { useMounted } from "../parts/mounted.ts";
 import { PROGRAM } from "./jobs.ts";
@@ -30,7 +30,9 @@ export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
   const client = useQueryClient();
   const [sent, setSent] = useState<{ bytes: number; of: number } | null>(null);
   // Asked again, after an answer that got lost or files that did, it is the same job; a changed one is another.
-  const key = useMemo(() => ({ request, parcel, program, text: freshKey() }), [request, parcel, program]);
+  const [turn, setTurn] = useState(0);
+  const key = useMemo(() => ({ request, parcel, program, turn, text: freshKey() }), [request, parcel, program, turn]);
+  const line = useRef<AbortController | null>(null);
   const mutation = useMutation({
     mutationFn: async () => {
       const made = await post<JobsSubmitted>("/jobs", withLogin(request, login), key.text);
@@ -40,10 +42,14 @@ export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
       if (files.length > 0 && waits.folder_bytes === null) {
         const path = `/jobs/${encodeURIComponent(waits.id)}`;
         try {
-          await sendFiles(`${path}/files`, files, (bytes, of) => setSent({ bytes, of }));
+          line.current = new AbortController();
+          await sendFiles(`${path}/files`, files, (bytes, of) => setSent({ bytes, of }), line.current.signal);
         } catch (failure) {
-          // These files never come: the job would wait for them for ever.
-          if (failure instanceof FilesChanged) await post<Job>(`${path}/cancel`).catch(() => undefined);
+          if (failure instanceof FilesNotSent) {
+            // These files never come: the job would wait for them for ever. The next one is another.
+            await post<Job>(`${path}/cancel`).catch(() => undefined);
+            setTurn((before) => before + 1);
+          }
           throw failure;
         }
       }
@@ -64,7 +70,7 @@ export function useSubmitJob({ request, login, parcel, program, done }: Asked) {
       else notifications.show({ autoClose: false, message: <Submitted job={job!} open={open} /> });
     },
   });
-  return { submit: mutation, sent };
+  return { submit: mutation, sent, stop: () => line.current?.abort(stopped()) };
 }
 
 /** In a message, since somebody looks at another page by now. */

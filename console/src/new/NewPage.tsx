@@ -3,7 +3,8 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useMemo, useState } from "react";
-import { offers as offersQuery, templates as templatesQuery } from "../api/queries.ts";
+import { jobPlan, offers as offersQuery, plan as planQuery, templates as templatesQuery } from "../api/queries.ts";
+import type { ClusterRequest, JobRequest } from "../api/types.ts";
 import { useCreate } from "../clusters/create.ts";
 import { Quote } from "../clusters/Quote.tsx";
 import { asCommand, mayIdle, toRequest } from "../clusters/request.ts";
@@ -55,7 +56,7 @@ function useChoice(places: readonly Place[]) {
   const search = useSearch({ from: "/new" });
   const [choice, setChoice] = useState<Choice>(() => {
     const what = RECIPES.find((one) => one.id === search.what)?.id ?? BLANK_CHOICE.what;
-    return { ...BLANK_CHOICE, what, gpus: Number(search.gpus) || 1 };
+    return { ...BLANK_CHOICE, what, gpus: Math.min(64, Math.max(1, Math.floor(Number(search.gpus)) || 1)) };
   });
   const [parcel, setParcel] = useState<Parcel | null>(null);
   const [place, pick] = usePlace(places, recipeOf(choice.what).needsGpu);
@@ -86,6 +87,15 @@ function usePlace(places: readonly Place[], needsGpu: boolean) {
   return [now && asItIs(now, places), hold] as const;
 }
 
+/** What the quote beside the form says of this very request. */
+function useQuote(machine: ClusterRequest, job: JobRequest, isJob: boolean): "asked" | "fits" | "refused" | "failed" {
+  const ofMachine = useQuery({ ...planQuery(machine), enabled: false });
+  const ofJob = useQuery({ ...jobPlan(job), enabled: false });
+  const { data, error } = isJob ? ofJob : ofMachine;
+  if (error) return "failed";
+  return data === undefined ? "asked" : data.fits || data.fits_soon ? "fits" : "refused";
+}
+
 /** The same objects as long as they say the same: a quote is asked for once its draft has settled. */
 function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
   const where = JSON.stringify(place && { ...place, free: 0, total: 0, price: "" });
@@ -102,7 +112,7 @@ function Steps({ places }: { places: readonly Place[] }) {
   const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
   const [tried, setTried] = useState(false);
   const create = useCreate(asMachine.request, null);
-  const { submit, sent } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
+  const { submit, sent, stop } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
   const isJob = choice.what === "job";
   const asked: Faults = isJob ? asJob.faults : asMachine.faults;
   const faults: Faults = { ...keyFault(choice, place), ...asked };
@@ -110,10 +120,14 @@ function Steps({ places }: { places: readonly Place[] }) {
   const isPlaced = place?.isOffered ?? false;
   const hasQuote = Object.keys(asked).length === 0 && isPlaced;
   const sound = hasQuote && wrong.length === 0;
+  const quote = useQuote(asMachine.request, toJob(job).request, isJob);
+  // Nobody pays a price that was of another choice, and no machine waits in a queue as a job does.
+  const isReady = isPlaced && !(hasQuote && (quote === "asked" || (quote === "refused" && !isJob)));
   const shown = tried ? faults : {};
   const start = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
+    if (!isReady) return;
     if (sound && isJob) submit.mutate();
     else if (sound) create.mutate();
   };
@@ -153,12 +167,12 @@ function Steps({ places }: { places: readonly Place[] }) {
           {isJob ? (
             <>
               <JobQuote draft={job} sound={hasQuote} change={ways} />
-              <SubmitJob submit={submit} sent={sent} disabled={!isPlaced} />
+              <SubmitJob {...{ submit, sent, stop }} disabled={!isReady} />
             </>
           ) : (
             <>
               <Quote draft={machine} sound={hasQuote} change={ways} />
-              <StartMachine create={create} disabled={!isPlaced} />
+              <StartMachine create={create} disabled={!isReady} />
             </>
           )}
           {tried && wrong.length > 0 && (
