@@ -37,6 +37,11 @@ test("the last phase goes on until now, and members go side by side", () => {
   ]);
 });
 
+test("what has finished goes on no more while its machine is deleted", () => {
+  const steps = [step(0, "running"), step(2, "finished")];
+  expect(phasesOf({ phase: "deleting", steps }, Date.parse(at(9))).map((one) => one.isGoing)).toEqual([false, false]);
+});
+
 test("the cost at the end is what it cost so far and the hours that are left", () => {
   const cluster = { cost_so_far: "1.50", price_per_hour: "2.00", ends_at: at(0), ended_at: null };
   expect(totalAtEnd(cluster, Date.parse(at(0)) - 3_600_000)).toBe("3.50");

@@ -15,6 +15,8 @@ export interface Phase {
 }
 
 const WAITING = ["requested", "queued", "placing", "creating", "stopping", "deleting"];
+/** Steps after which nothing is to come, also while what is left is cleared away. */
+const ENDS = ["finished", "failed", "stopped", "deleted"];
 /** The thinnest bar that is seen. */
 const LEAST = 0.8;
 
@@ -38,7 +40,12 @@ export function phasesOf({ steps, phase }: Pick<Cluster, "steps" | "phase">, now
       tookMs,
       left,
       width: Math.min(Math.max(LEAST, (100 * tookMs) / whole), 100 - left),
-      isGoing: waits && isLast && !next && (step.progress === null || step.progress < 1),
+      isGoing:
+        waits &&
+        isLast &&
+        !next &&
+        !ENDS.includes(step.name.toLowerCase()) &&
+        (step.progress === null || step.progress < 1),
     };
   });
 }
