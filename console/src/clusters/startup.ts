@@ -16,7 +16,7 @@ export interface Phase {
 
 const WAITING = ["requested", "queued", "placing", "creating", "stopping", "deleting"];
 /** Steps after which nothing is to come, also while what is left is cleared away. */
-const ENDS = ["finished", "failed", "stopped", "deleted"];
+const ENDS = ["finished", "exited", "failed", "stopped", "deleted"];
 /** The thinnest bar that is seen. */
 const LEAST = 0.8;
 
