@@ -296,7 +296,7 @@ def job_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/jobs", status_code=201)
     async def submit(body: Json = Body()) -> Json:
         number = len(world.jobs) + 1
-        world.jobs.insert(0, _job(f"job_019a0000-3333-7000-8000-{number:012d}", body))
+        world.jobs.insert(0, job_of(f"job_019a0000-3333-7000-8000-{number:012d}", body))
         return {"jobs": world.jobs[:1]}
 
     @app.get("/api/v1/jobs/{job_id}")
@@ -306,11 +306,18 @@ def job_routes(app: FastAPI, world: World) -> None:
 
     @app.put("/api/v1/jobs/{job_id}/files")
     async def folder(job_id: str, request: Request) -> Json:
-        world.job_folders[job_id] = await request.body()
-        return {"bytes": len(world.job_folders[job_id])}
+        size = len(world.job_folders.setdefault(job_id, await request.body()))
+        next(one for one in world.jobs if one["id"] == job_id).update(state="Queued", reason=None, folder_bytes=size)
+        return {"bytes": size}
+
+    @app.post("/api/v1/jobs/{job_id}/cancel")
+    async def cancel(job_id: str) -> Json:
+        found = next(one for one in world.jobs if one["id"] == job_id)
+        found.update(state="Cancelled", ended_at=at())
+        return found
 
 
-def _job(job_id: str, body: Json) -> Json:
+def job_of(job_id: str, body: Json) -> Json:
     return {
         "id": job_id,
         "name": body.get("name") or "a-job",

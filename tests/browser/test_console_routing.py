@@ -76,5 +76,6 @@ async def test_a_new_job_shows_the_best_places_and_compares_them_all(page: Page,
     await places.get_by_role("button", name="Use resource/lab").click()
     await expect(page.get_by_label("Host", exact=True)).to_have_value(re.compile("host_0"))
     await places.get_by_role("link", name="Compare all").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Leave the page").click()
     await expect(page.get_by_label("Program", exact=True)).to_have_value("import torch\n")
     await expect(page.get_by_role("region", name="Places").get_by_role("listitem").first).to_contain_text("lab")

@@ -198,8 +198,7 @@ async def test_a_cluster_is_created_watched_and_deleted_by_mouse_and_leaves_a_re
     await expect(page.get_by_test_id("steps")).to_contain_text("Placed")
     await expect(page.get_by_test_id("log")).to_contain_text("red words <b>markup</b>")
     await page.get_by_role("button", name="Delete").click()
-    await expect(page.get_by_role("button", name="Delete machine")).to_be_disabled()
-    await page.get_by_label("Type answer to confirm").fill("answer")
+    await expect(page.get_by_label("Type answer to confirm")).to_have_count(0)  # it ran for seconds
     await page.get_by_role("button", name="Delete machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Deleted")
     await page.get_by_text(re.compile(r"^Receipt: ")).click()

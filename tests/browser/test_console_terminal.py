@@ -95,6 +95,26 @@ async def test_what_is_in_the_way_of_a_terminal_is_said_and_tried_again(page: Pa
     await expect(page.get_by_role("tab", name="Terminal")).to_have_count(0)
 
 
+async def test_a_machine_that_failed_says_what_to_do_next_and_asks_for_no_log(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    cluster_id = (await rented(page, served)).rpartition("/")[2]
+    failed = served.world.clusters[cluster_id]
+    failed |= {"phase": "failed", "reason": "dial tcp: lookup registry-1.docker.io", "version": failed["version"] + 1}
+    failed["request"]["image"] = "docker.io/a/b:1"
+    failed["workloads"][0]["phase"] = "gone"
+    asked: list[str] = []
+    await page.goto("about:blank")
+    page.on("request", lambda one: asked.append(one.url))
+    await page.goto(f"{served.url}/clusters/{cluster_id}")
+    await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("No log is kept")
+    further = page.get_by_role("group", name="What to do next")
+    await expect(further).to_contain_text("could not get the image docker.io/a/b:1")
+    assert not [url for url in asked if "/logs" in url]
+    await further.get_by_role("link", name="Start again").click()
+    await expect(page.get_by_label("Container image")).to_have_value("docker.io/a/b:1")
+
+
 async def test_jupyter_is_one_click_away_and_every_other_way_is_a_line_to_copy(page: Page, pretend: Pretend) -> None:
     served = pretend()
     await signed_in(page, served)

@@ -113,8 +113,18 @@ async function taken(
   throw new ApiProblem(problem);
 }
 
-/** Send a tar, however long it takes; `told` learns how many of its bytes are on their way: fetch does not say it. */
-export async function upload(path: string, tar: Blob, told: (bytes: number) => void): Promise<Response> {
+/**
+ * Send a tar, however long it takes; `told` learns how many of its bytes are on their way: fetch does not say it. own:
+ * where it broke off, an error of the tar itself, such as a file that was changed; null: the Master was not reached.
+ * stop: its reason is thrown.
+ */
+export async function upload(
+  path: string,
+  tar: Blob,
+  told: (bytes: number) => void,
+  own: () => Promise<Error | null>,
+  stop?: AbortSignal,
+): Promise<Response> {
   const used = secret();
   const answer = await new Promise<Response>((resolve, reject) => {
     const line = new XMLHttpRequest();
@@ -123,13 +133,16 @@ export async function upload(path: string, tar: Blob, told: (bytes: number) => v
     line.setRequestHeader("Content-Type", "application/x-tar");
     line.upload.onprogress = (event) => told(event.loaded);
     line.onload = () => resolve(new Response(line.responseText, { status: line.status, statusText: line.statusText }));
-    line.onerror = () => {
-      connection.lost();
-      reject(new ApiProblem(unreachable("PUT", path, null, null)));
+    line.onerror = async () => {
+      const failure = await own();
+      if (failure === null) connection.lost();
+      reject(failure ?? new ApiProblem(unreachable("PUT", path, null, null)));
     };
+    line.onabort = () => reject(stop?.reason);
+    stop?.addEventListener("abort", () => line.abort(), { once: true });
     line.send(tar);
   });
-  return taken(answer, path, used, () => upload(path, tar, told));
+  return taken(answer, path, used, () => upload(path, tar, told, own, stop));
 }
 
 async function json<T>(method: string, path: string, asked: Asked = {}, deadlineMs = DEADLINE_MS): Promise<T> {

@@ -1,5 +1,5 @@
 // The dialogs that change the number of a cluster's hosts, let it run for longer, and delete it.
-import { Button, Checkbox, NumberInput, Stack, Text } from "@mantine/core";
+import { Button, NumberInput, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -12,10 +12,9 @@ import { amount, count, perHour, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { useNow, When } from "../parts/state.tsx";
-import { toneOf } from "../parts/states.ts";
 import { LoginAgain } from "./RegistryLogin.tsx";
 import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
-import { totalAtEnd } from "./startup.ts";
+import { isDear, totalAtEnd } from "./startup.ts";
 
 /** More hosts join, or the highest ranks go. */
 export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
@@ -129,8 +128,7 @@ export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () =>
   const hasCommand = cluster.request.argv.length > 0;
   const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
   const client = useQueryClient();
-  const hasFailed = toneOf(cluster.phase) === "bad";
-  const [known, setKnown] = useState(false);
+  const [isTyped] = useState(() => isDear(cluster, Date.now()));
   const act = useMutation({
     mutationFn: () => remove(path),
     onSuccess: () => {
@@ -143,10 +141,10 @@ export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () =>
   return (
     <ConfirmByName
       title={`Delete ${plain(cluster.name)}`}
-      name={cluster.name}
+      name={isTyped ? cluster.name : null}
       button="Delete machine"
       act={act}
-      confirmed={hasFailed && known}
+      confirmed={!isTyped}
       close={close}
       text={
         <>
@@ -158,13 +156,6 @@ export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () =>
         </>
       }
     >
-      {hasFailed && (
-        <Checkbox
-          label="It has failed: delete it without typing"
-          checked={known}
-          onChange={(event) => setKnown(event.currentTarget.checked)}
-        />
-      )}
       <Same
         method="DELETE"
         path={path}

@@ -1,14 +1,20 @@
 // The page of one cluster in tabs: ways in, output and costs first; terminal, files, charts, events, details.
-import { Button } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
-import { cluster as clusterQuery, me as meQuery, receipts as receiptsQuery } from "../api/queries.ts";
+import {
+  cluster as clusterQuery,
+  jobs as jobsQuery,
+  me as meQuery,
+  receipts as receiptsQuery,
+} from "../api/queries.ts";
 import { openStream } from "../api/streams.ts";
 import type { Cluster } from "../api/types.ts";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, duration, perHour, plain, words } from "../parts/format.ts";
+import { LinkButton } from "../parts/LinkButton.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
 import { Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow, When } from "../parts/state.tsx";
@@ -23,18 +29,13 @@ import { Files } from "./Files.tsx";
 import { Log } from "./Log.tsx";
 import { StartUp } from "./StartUp.tsx";
 import { StartAsked, StopAsked } from "./StopStart.tsx";
-import { totalAtEnd } from "./startup.ts";
+import { afterFailure, logOf, totalAtEnd } from "./startup.ts";
 import { Usage } from "./Usage.tsx";
 
 const TerminalView = lazy(() => import("./TerminalView.tsx").then((module) => ({ default: module.TerminalView })));
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
-
-/** False where its work is gone from its host and no log of it was kept: asking for the log would be refused. */
-const hasLog = (cluster: Cluster) =>
-  !is(cluster, "deleted", "finished") ||
-  cluster.workloads.some((work) => work.rank === 0 && work.results !== null && work.results.log_bytes !== null);
 
 export function ClusterPage() {
   const { clusterId } = useParams({ from: "/clusters/$clusterId" });
@@ -232,6 +233,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
           <span className="wr-break">{plain(cluster.reason)}</span>
         </div>
       )}
+      {is(cluster, "failed") && uses && <AfterFailure cluster={cluster} />}
       <Costs cluster={cluster} currency={me?.balance.currency ?? ""} />
       {up && (
         <div style={{ marginBottom: 16 }}>
@@ -247,24 +249,8 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
               <Empty title="The log is private">
                 The renter of a machine reads its log, and with whom it is shared to use.
               </Empty>
-            ) : hasLog(cluster) ? (
-              <Log
-                key={cluster.rental_id}
-                path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
-                name={cluster.name}
-                over={over}
-                waiting={
-                  cluster.request.argv.length > 0
-                    ? "Nothing was written yet. What the command prints shows here."
-                    : up
-                      ? "This machine runs no command of its own. Open the terminal, or run a command inside."
-                      : "Nothing was written yet. Follow the start under Progress."
-                }
-              />
             ) : (
-              <Empty title="The log is not kept">
-                It was deleted with the machine. The log of a command that ends by itself is kept for 30 days.
-              </Empty>
+              <Output cluster={cluster} up={up} over={over} />
             )}
           </Panel>
         </div>
@@ -286,6 +272,59 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
         </aside>
       </div>
     </>
+  );
+}
+
+/** What to do next, below the reason. */
+function AfterFailure({ cluster }: { cluster: Cluster }) {
+  return (
+    <Group gap="sm" mb="md" role="group" aria-label="What to do next">
+      <Text size="sm" className="wr-break">
+        {plain(afterFailure(cluster))}
+      </Text>
+      <LinkButton to="/clusters/new" search={{ like: cluster.id }} variant="filled">
+        Start again
+      </LinkButton>
+    </Group>
+  );
+}
+
+function Output({ cluster, up, over }: Pick<OverviewProps, "cluster" | "up" | "over">) {
+  const log = logOf(cluster);
+  const jobs = useQuery({ ...jobsQuery.first, enabled: log === "gone" }).data?.items ?? [];
+  const job = jobs.find((one) => one.attempts.some((attempt) => attempt.cluster_id === cluster.id));
+  if (log === "none")
+    return <Empty title="Nothing was written yet">Follow the start of the machine under Progress.</Empty>;
+  if (log === "gone" && job)
+    return (
+      <Empty title="The log is with its job">
+        <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: job.id }}>
+          Open the job {plain(job.name)}
+        </Link>
+      </Empty>
+    );
+  if (log === "gone")
+    return (
+      <Empty title="No log is kept">
+        {is(cluster, "failed")
+          ? "What it wrote was deleted from its host when it failed."
+          : "It was deleted with the machine. Only the log of a command that ends by itself outlives its machine, for 30 days."}
+      </Empty>
+    );
+  return (
+    <Log
+      key={cluster.rental_id}
+      path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
+      name={cluster.name}
+      over={over}
+      waiting={
+        cluster.request.argv.length > 0
+          ? "Nothing was written yet. What the command prints shows here."
+          : up
+            ? "This machine runs no command of its own. Open the terminal, or run a command inside."
+            : "Nothing was written yet. Follow the start under Progress."
+      }
+    />
   );
 }
 

@@ -1,6 +1,7 @@
 // The ways into a running machine: a terminal in the page, and lines for the renter's own machine.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { post } from "../api/client.ts";
 import { box as boxQuery } from "../api/queries.ts";
 import type { Box, Cluster, Notebook } from "../api/types.ts";
@@ -12,6 +13,10 @@ import { editorLines, forwardedPorts } from "./terminal.ts";
 /** Nothing runs there: no shell, no SSH, no Jupyter, no port. */
 export const isSimulated = (cluster: Cluster) =>
   cluster.request.simulated || cluster.workloads.some((work) => work.runtime === "simulated");
+
+/** A machine to work in that was given no key. */
+const isWithoutSsh = ({ kind, request }: Cluster) =>
+  kind === "box" && request.argv.length === 0 && request.ssh_keys.length === 0;
 
 interface ConnectProps {
   cluster: Cluster;
@@ -40,6 +45,15 @@ export function Connect({ cluster, mine, openTerminal }: ConnectProps) {
         <Button onClick={openTerminal}>Open terminal</Button>
         {cluster.request.notebook && <OpenJupyter cluster={cluster} />}
       </Group>
+      {isWithoutSsh(cluster) && (
+        <Text size="sm">
+          Started without an SSH key, so that no SSH server runs on it.{" "}
+          <Link className="wr-link" to="/clusters/new" search={{ like: cluster.id }}>
+            Start another like it
+          </Link>{" "}
+          with a key, or use the terminal.
+        </Text>
+      )}
       {enters && <BoxLogins cluster={cluster} />}
       {ports.length > 0 && (
         <div className="wr-ways">

@@ -3,12 +3,13 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { send, upload } from "../api/client.ts";
+import { send } from "../api/client.ts";
 import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
-import { tarOf } from "../jobs/tar.ts";
+import { SendingProblem, sendFiles } from "../folders/sending.tsx";
 import { bytes, compareTexts, count, plain } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
+import { AskBeforeLeaving } from "../parts/Leaving.tsx";
 import { Command, Empty, ProblemNote } from "../parts/page.tsx";
 import { keep } from "../tables/Csv.tsx";
 import { entriesOf, type Folder, treeOf } from "./archive.ts";
@@ -105,11 +106,8 @@ function Upload({ clusterId }: { clusterId: string }) {
   const [sent, setSent] = useState<{ bytes: number; of: number } | null>(null);
   const act = useMutation({
     mutationFn: async (files: Parcel["files"]) => {
-      const tar = tarOf(files);
-      setSent({ bytes: 0, of: tar.size });
-      await upload(`/clusters/${encodeURIComponent(clusterId)}/files`, tar, (bytes) =>
-        setSent({ bytes, of: tar.size }),
-      );
+      const path = `/clusters/${encodeURIComponent(clusterId)}/files`;
+      await sendFiles(path, files, (bytes, of) => setSent({ bytes, of }));
       return files.length;
     },
     onSuccess: () => choose(null),
@@ -136,7 +134,12 @@ function Upload({ clusterId }: { clusterId: string }) {
           {count(act.data)} {act.data === 1 ? "file is" : "files are"} there now.
         </Text>
       )}
-      {act.error ? <ProblemNote error={act.error} /> : null}
+      {act.error ? <SendingProblem error={act.error} /> : null}
+      <AskBeforeLeaving
+        when={act.isPending}
+        title="Files are being sent"
+        text="They go on being sent on another page of the console. If you close or reload this window, they are not."
+      />
     </>
   );
 }

@@ -26,6 +26,7 @@ import {
 import type { ClusterRequest, Template } from "../api/types.ts";
 import { handed } from "../new/handed.ts";
 import { perHour, plain, words } from "../parts/format.ts";
+import { AskBeforeLeavingForm } from "../parts/Leaving.tsx";
 import { PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { useCreate } from "./create.ts";
@@ -68,6 +69,7 @@ export function NewClusterPage() {
     maxPrice: search.max_price ?? "",
     ...handed(number).machine,
   }));
+  const [filled, setFilled] = useState(false);
   const [tried, setTried] = useState(false);
   const like = useQuery({ ...clusterQuery(search.like ?? ""), enabled: search.like !== undefined }).data?.request;
   const isLike = like !== undefined;
@@ -75,7 +77,10 @@ export function NewClusterPage() {
   useEffect(() => {
     if (like) setDraft({ ...toDraft(like), name: "" });
   }, [isLike]);
-  const change = (part: Partial<Draft>) => setDraft((before) => ({ ...before, ...part }));
+  const change = (part: Partial<Draft>) => {
+    setFilled(true);
+    setDraft((before) => ({ ...before, ...part }));
+  };
   const { request, login, faults } = useMemo(() => toRequest(draft), [draft]);
   const sound = Object.keys(faults).length === 0;
   const create = useCreate(request, login, () => change(NO_LOGIN));
@@ -103,6 +108,7 @@ export function NewClusterPage() {
         }}
         noValidate
       >
+        <AskBeforeLeavingForm filled={filled} />
         <div className="wr-columns">
           <div className="wr-stack">
             <Templates

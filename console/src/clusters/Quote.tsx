@@ -2,13 +2,23 @@
 import { Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { type ReactNode, useMemo } from "react";
 import { me as meQuery, plan as planQuery } from "../api/queries.ts";
 import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
-import { TestMoney } from "../parts/state.tsx";
+import { Simulated, TestMoney } from "../parts/state.tsx";
 import { Fit } from "./Fit.tsx";
 import { type Draft, toRequest } from "./request.ts";
 import { clusterChange } from "./ways.ts";
+
+/** Dimmed while it is of another choice than the form's: the quote of this one is asked for. */
+export function OfBefore({ is, children }: { is: boolean; children: ReactNode }) {
+  return (
+    <div aria-busy={is || undefined} style={{ opacity: is ? 0.4 : 1 }}>
+      {is && <span className="wr-unseen">Asking for the price of this choice…</span>}
+      {children}
+    </div>
+  );
+}
 
 export function Quote({
   draft,
@@ -28,18 +38,29 @@ export function Quote({
     enabled: sound && settled === draft,
   });
   const plan = query.data;
+  const isOld = settled !== draft || query.isPlaceholderData;
   return (
-    <Panel title="Quote" actions={<TestMoney />}>
+    <Panel
+      title="Quote"
+      actions={
+        <>
+          {draft.simulated && <Simulated />}
+          <TestMoney />
+        </>
+      }
+    >
       <Stack gap="sm">
         {query.error ? (
           <ProblemNote error={query.error} retry={() => void query.refetch()} />
-        ) : plan ? (
-          <Fit
-            plan={plan}
-            seconds={request.max_duration_seconds ?? null}
-            currency={me.data?.balance.currency ?? ""}
-            use={(changes) => change(clusterChange(changes))}
-          />
+        ) : sound && plan ? (
+          <OfBefore is={isOld}>
+            <Fit
+              plan={plan}
+              seconds={request.max_duration_seconds ?? null}
+              currency={me.data?.balance.currency ?? ""}
+              use={(changes) => change(clusterChange(changes))}
+            />
+          </OfBefore>
         ) : (
           sound && <Waiting />
         )}

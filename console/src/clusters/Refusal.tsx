@@ -6,10 +6,11 @@ import { Reasons } from "../parts/page.tsx";
 
 /** use: applies the changes of a way to the form beside it; without one they are only read. */
 export function Refusal({ refusal, use }: { refusal: Told; use?: (changes: Told["ways"][number]["changes"]) => void }) {
+  const further = refusal.reasons.map((reason) => reason.text).filter((text) => !refusal.detail.includes(text));
   return (
     <Stack gap="xs" data-testid="refusal">
       <Text size="sm">{plain(refusal.detail)}</Text>
-      <Reasons reasons={refusal.reasons.map((reason) => reason.text)} />
+      {further.length > 0 && <Reasons reasons={further} />}
       {refusal.ways.length > 0 && (
         <Stack gap={4} data-testid="ways">
           {refusal.ways.map((way) => (

@@ -1,7 +1,7 @@
 // The start of a machine by phase: how long each took, as bars under each other.
 import { Text } from "@mantine/core";
 import type { Cluster } from "../api/types.ts";
-import { duration, percent, plain, words } from "../parts/format.ts";
+import { duration, exact, percent, plain, words } from "../parts/format.ts";
 import { Shape, useNow, When } from "../parts/state.tsx";
 import { phasesOf } from "./startup.ts";
 
@@ -12,7 +12,7 @@ export function StartUp({ cluster }: { cluster: Cluster }) {
       {phases.map(({ step, tookMs, left, width, isGoing }, index) => {
         const tone = step.name === "failed" ? "bad" : isGoing ? "busy" : "ok";
         return (
-          <li key={`${index} ${step.name}`}>
+          <li key={`${index} ${step.name}`} title={exact(step.at)}>
             <span className={`wr-state wr-tone-${tone}`}>
               <Shape tone={tone} />
             </span>
@@ -31,7 +31,15 @@ export function StartUp({ cluster }: { cluster: Cluster }) {
               )}
             </span>
             <span className="wr-quiet" style={{ fontSize: 12 }}>
-              {tookMs >= 1000 ? duration(Math.round(tookMs / 1000)) : <When at={step.at} />}
+              {index === phases.length - 1 && !isGoing ? (
+                <span className="wr-unseen">
+                  reached <When at={step.at} />
+                </span>
+              ) : tookMs >= 1000 ? (
+                duration(Math.round(tookMs / 1000))
+              ) : (
+                "under 1 s"
+              )}
             </span>
             <span className={`wr-fall wr-tone-${tone}`} aria-hidden="true">
               <i style={{ left: `${left}%`, width: `${width}%` }} />

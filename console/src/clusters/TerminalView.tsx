@@ -178,7 +178,8 @@ export function TerminalView({ clusterId, hosts }: { clusterId: string; hosts: n
       <div ref={place} className="wr-terminal" tabIndex={-1} data-testid="terminal" />
       <Group justify="space-between" gap="xs">
         <Text size="xs" className="wr-quiet">
-          Shift+F6 leaves the terminal. Ctrl+C copies what is selected, and interrupts where nothing is.
+          Shift+F6 leaves the terminal. Ctrl+C copies what is selected, and interrupts where nothing is. The shell goes
+          on in the other tabs of this machine; leaving its page ends it and what runs in it.
         </Text>
         <Checkbox
           size="xs"

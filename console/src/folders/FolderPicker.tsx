@@ -1,9 +1,9 @@
 // Where a folder, a notebook or a script is dropped or chosen; what of it is sent, and what is not.
 import { Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useWindowEvent } from "@mantine/hooks";
-import { type ChangeEvent, type DragEvent, type InputHTMLAttributes, useRef, useState } from "react";
+import { type ChangeEvent, type DragEvent, type InputHTMLAttributes, useEffect, useRef, useState } from "react";
 import { bytes, count, plain } from "../parts/format.ts";
-import { ofDrop, ofInput, type Parcel, survey } from "./reading.ts";
+import { ofDrop, ofInput, type Parcel, type Reading, survey } from "./reading.ts";
 import { leftLines } from "./sifting.ts";
 
 interface Props {
@@ -15,18 +15,28 @@ interface Props {
 }
 
 type Found = ReturnType<typeof ofInput>;
+type Find = (reading: Reading) => Found | Promise<Found>;
 
 export function FolderPicker({ parcel, change, about = "It is sent with the job.", label = "Files" }: Props) {
   const [isOver, setOver] = useState(false);
-  const [state, setState] = useState<{ reads: boolean; fault: string | null }>({ reads: false, fault: null });
-  const take = async (found: Promise<Found>) => {
-    setState({ reads: true, fault: null });
+  const [reads, setReads] = useState<{ done: number; of: number } | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const stop = useRef<AbortController | null>(null);
+  useEffect(() => () => stop.current?.abort(), []);
+  const take = async (find: Find) => {
+    stop.current?.abort();
+    const own = new AbortController();
+    stop.current = own;
+    const reading: Reading = { stop: own.signal, told: (done, of) => own.signal.aborted || setReads({ done, of }) };
+    setReads({ done: 0, of: 0 });
+    setFault(null);
     try {
-      change(await survey(await found));
-      setState({ reads: false, fault: null });
+      const found = await survey(await find(reading), reading);
+      if (!own.signal.aborted) change(found);
     } catch (failure) {
-      setState({ reads: false, fault: failure instanceof Error ? failure.message : String(failure) });
+      if (!own.signal.aborted) setFault(failure instanceof Error ? failure.message : String(failure));
     }
+    if (stop.current === own) setReads(null);
   };
   // Beside its place, a browser would leave the page and show what was dropped.
   const elsewhere = (event: globalThis.DragEvent) => {
@@ -40,14 +50,15 @@ export function FolderPicker({ parcel, change, about = "It is sent with the job.
   };
   const drop = (event: DragEvent) => {
     over(event, false);
-    void take(ofDrop(event.dataTransfer.items));
+    const { items } = event.dataTransfer;
+    void take((reading) => ofDrop(items, reading));
   };
   return (
     <section
       className="wr-drop"
       data-over={isOver || undefined}
       aria-label={label}
-      aria-busy={state.reads || undefined}
+      aria-busy={reads !== null || undefined}
       onDragOver={(event) => over(event, true)}
       onDragLeave={(event) => over(event, false)}
       onDrop={drop}
@@ -58,14 +69,25 @@ export function FolderPicker({ parcel, change, about = "It is sent with the job.
         ) : (
           <Text size="sm">Drop a folder, a notebook or a script here. {about}</Text>
         )}
-        {state.fault && (
+        {fault && (
           <Text size="sm" role="alert" className="wr-tone-bad">
-            {state.fault}
+            {fault}
           </Text>
         )}
+        {reads && (
+          <Group gap="xs">
+            <Text size="sm">
+              Reading the files{reads.done > 0 && `: ${count(reads.done)}`}
+              {reads.of > 0 && ` of ${count(reads.of)}`}
+            </Text>
+            <Button variant="default" size="compact-sm" onClick={() => stop.current?.abort()}>
+              Stop reading
+            </Button>
+          </Group>
+        )}
         <Group gap="xs">
-          <Choose name="Choose a folder" isFolder loading={state.reads} take={(list) => void take(list)} />
-          <Choose name="Choose files" loading={state.reads} take={(list) => void take(list)} />
+          <Choose name="Choose a folder" isFolder loading={reads !== null} take={(find) => void take(find)} />
+          <Choose name="Choose files" loading={reads !== null} take={(find) => void take(find)} />
           {parcel && (
             <Button variant="subtle" color="gray" onClick={() => change(null)}>
               Send no files
@@ -111,14 +133,17 @@ interface ChooseProps {
   name: string;
   isFolder?: boolean;
   loading: boolean;
-  take: (found: Promise<Found>) => void;
+  take: (find: Find) => void;
 }
 
 /** A button that opens the browser's own window for files. */
 function Choose({ name, isFolder = false, loading, take }: ChooseProps) {
   const input = useRef<HTMLInputElement>(null);
   const chosen = ({ currentTarget }: ChangeEvent<HTMLInputElement>) => {
-    if (currentTarget.files?.length) take(Promise.resolve(ofInput(currentTarget.files)));
+    if (currentTarget.files?.length) {
+      const found = ofInput(currentTarget.files);
+      take(() => found);
+    }
     currentTarget.value = ""; // the same folder may be chosen again, after it has changed
   };
   return (

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { ignoresOf } from "./ignoring.ts";
-import { ofInput, survey } from "./reading.ts";
+import { changedText, ofInput, survey, unreadable } from "./reading.ts";
 import { commandFor, isSecretName, leftLines, sift } from "./sifting.ts";
 
 const texts = (of: Record<string, string>) => new Map(Object.entries(of));
@@ -54,11 +54,18 @@ test("what stays here is named, but for what tools make", () => {
   ];
   const { sent, left } = sift(all, texts({ ".gitignore": "/out\n" }));
   expect(sent).toEqual(["train.py", "src/a.py", ".gitignore"]);
-  expect(left).toEqual({ secrets: [".env", ".aws/"], ignored: ["out/"], environments: ["env/"] });
+  expect(left).toEqual({ secrets: [".env", ".aws/"], ignored: ["out/"], environments: ["env/"], long: [] });
   expect(leftLines(left)[0]).toBe("Left out, as they look like secrets: .env, .aws/");
-  expect(leftLines({ secrets: [], ignored: [...all], environments: [] })).toEqual([
+  expect(leftLines({ secrets: [], ignored: [...all], environments: [], long: [] })).toEqual([
     expect.stringMatching(/ and 4 more$/),
   ]);
+});
+
+test("a name that is longer than a host takes is left out, and said to be", () => {
+  const long = `${"deep/".repeat(210)}a.txt`;
+  const { sent, left } = sift(["a.txt", long], texts({}));
+  expect([sent, left.long]).toEqual([["a.txt"], [long]]);
+  expect(leftLines(left)).toEqual([expect.stringMatching(/^Left out, as their names .*: deep\/.*…deep.*\/a\.txt$/)]);
 });
 
 test("a program of the folder, or its only notebook, suggests the command", () => {
@@ -93,4 +100,27 @@ test("a folder is looked through: keys by what is in them, programs by their fir
   const one = ofInput([Object.assign(new File(["{}"], "a.ipynb"), { webkitRelativePath: "" })] as unknown as FileList);
   expect(await survey(one)).toMatchObject({ title: "a.ipynb", isFolder: false, sizeBytes: 2 });
   await expect(survey(ofInput([file("p/.env", "A=1")] as unknown as FileList))).rejects.toThrow("None of these files");
+});
+
+test("a reading says how far it is, and stops", async () => {
+  const found = ofInput(Array.from({ length: 200 }, (_, one) => file(`p/${one}`, "")) as unknown as FileList);
+  const told: number[][] = [];
+  await survey(found, { told: (done, of) => told.push([done, of]) });
+  expect([told[0], told.at(-1)]).toEqual([
+    [0, 200],
+    [192, 200],
+  ]);
+  const stop = new AbortController();
+  await expect(survey(found, { stop: stop.signal, told: () => stop.abort() })).rejects.toThrow();
+});
+
+test("files that were changed since they were chosen are named", async () => {
+  const lost = Object.assign(new Blob(["x"]), { slice: () => ({ arrayBuffer: () => Promise.reject(new Error("")) }) });
+  const names = await unreadable([
+    { name: "kept", file: new Blob(["x"]) },
+    { name: "log.txt", file: lost as unknown as Blob },
+  ]);
+  expect(names).toEqual(["log.txt"]);
+  expect(changedText(names)).toBe("log.txt has changed since it was chosen. Choose the folder or the files again.");
+  expect(changedText(["a", "b"])).toMatch(/^a and 1 more have changed since they were chosen/);
 });

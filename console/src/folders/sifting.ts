@@ -1,5 +1,6 @@
 // Which files of a folder are sent with a job, by the rules of the command: docs/files.md. Pure.
 import { quoted } from "../clusters/request.ts";
+import { count } from "../parts/format.ts";
 import { ignoresOf } from "./ignoring.ts";
 import * as names from "./names.ts";
 
@@ -8,6 +9,8 @@ export interface Left {
   secrets: string[];
   ignored: string[];
   environments: string[];
+  /** Names that are longer than a host takes. */
+  long: string[];
 }
 
 /** A wildcard is a star. */
@@ -32,6 +35,8 @@ export function isSecretName(name: string, isFolder: boolean): boolean {
   return !OPEN.some((one) => one.test(last)) && SECRETS.some((one) => one.test(last));
 }
 
+const isLong = (name: string) => new TextEncoder().encode(name).length > names.NAME_BYTES_MAX;
+
 /** True for a file that begins so and holds a private key. text: its bytes, a character each. */
 export const isSecretText = (text: string): boolean => KEY.test(text);
 
@@ -43,7 +48,7 @@ export function sift(
   all: readonly string[],
   texts: ReadonlyMap<string, string>,
 ): { sent: string[]; wished: Set<string>; left: Left } {
-  const left: Left = { secrets: [], ignored: [], environments: [] };
+  const left: Left = { secrets: [], ignored: [], environments: [], long: [] };
   const verdict = ignoresOf(texts);
   const wished = new Set<string>();
   const environments = new Set(
@@ -61,7 +66,9 @@ export function sift(
           ? left.secrets
           : isFolder && environments.has(name)
             ? left.environments
-            : null;
+            : !isFolder && isLong(name)
+              ? left.long
+              : null;
     to?.push(isFolder ? `${name}/` : name);
     if (to === null && said === "wished") wished.add(name);
     return to === null;
@@ -84,11 +91,13 @@ export function leftLines(left: Left): string[] {
     ["Left out, as they look like secrets", left.secrets],
     ["Left out by .gitignore and .windrowignore", left.ignored],
     ["Left out, as they are Python environments", left.environments],
+    [`Left out, as their names have more than ${count(names.NAME_BYTES_MAX)} bytes`, left.long.map(short)],
   ];
   return said.filter(([, of]) => of.length > 0).map(([why, of]) => `${why}: ${some(of)}`);
 }
 
 const SHOWN = 8;
+const short = (name: string) => `${name.slice(0, 40)}…${name.slice(-20)}`;
 
 const some = (of: readonly string[]) =>
   of.slice(0, SHOWN).join(", ") + (of.length > SHOWN ? ` and ${of.length - SHOWN} more` : "");

@@ -3,6 +3,7 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
+import { useState } from "react";
 import { freshKey, post, send } from "../api/client.ts";
 import { forecast as forecastQuery, job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
@@ -10,10 +11,14 @@ import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
 import { Usage } from "../clusters/Usage.tsx";
+import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
+import type { Parcel } from "../folders/reading.ts";
+import { SendingProblem, sendFiles } from "../folders/sending.tsx";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
+import { AskBeforeLeaving } from "../parts/Leaving.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
 import { Command, Empty, Facts, Figure, Loaded, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -23,7 +28,7 @@ import { rangeOf } from "../routing/KeptEstimates.tsx";
 import { keep } from "../tables/Csv.tsx";
 import { JobGraph } from "./JobGraph.tsx";
 import { JobImpact } from "./JobImpact.tsx";
-import { isOver } from "./jobs.ts";
+import { isOver, waitsForFiles } from "./jobs.ts";
 
 export function JobPage() {
   const { jobId } = useParams({ from: "/jobs/$jobId" });
@@ -78,6 +83,7 @@ function JobView({ job }: { job: Job }) {
       </div>
       <div className="wr-columns">
         <div className="wr-stack">
+          {manages && waitsForFiles(job) && <SendFolder job={job} />}
           <JobGraph job={job} known={known} />
           <Panel title="Output" bare>
             {uses ? (
@@ -118,6 +124,44 @@ function JobView({ job }: { job: Job }) {
         </aside>
       </div>
     </>
+  );
+}
+
+/** Its files were not sent with it, or sending them broke off. */
+function SendFolder({ job }: { job: Job }) {
+  const client = useQueryClient();
+  const [parcel, choose] = useState<Parcel | null>(null);
+  const [sent, setSent] = useState<{ bytes: number; of: number } | null>(null);
+  const act = useMutation({
+    mutationFn: (files: Parcel["files"]) =>
+      sendFiles(`/jobs/${encodeURIComponent(job.id)}/files`, files, (bytes, of) => setSent({ bytes, of })),
+    onSettled: () => setSent(null),
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["job", job.id] }),
+  });
+  return (
+    <Panel title="Its folder is missing">
+      <Stack gap="sm">
+        <Text size="sm">
+          This job starts once its folder is here. If it is not being sent in another window, send it now, or cancel the
+          job.
+        </Text>
+        <FolderPicker parcel={parcel} change={choose} />
+        {sent && <Sent sent={sent} />}
+        {act.error && <SendingProblem error={act.error} />}
+        {parcel && (
+          <Group>
+            <Button loading={act.isPending} onClick={() => act.mutate(parcel.files)}>
+              Send {plain(parcel.title)}
+            </Button>
+          </Group>
+        )}
+        <AskBeforeLeaving
+          when={act.isPending}
+          title="Files are being sent"
+          text="They go on being sent on another page of the console. If you close or reload this window, they are not."
+        />
+      </Stack>
+    </Panel>
   );
 }
 

@@ -4,21 +4,25 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { jobPlan } from "../api/queries.ts";
+import { OfBefore } from "../clusters/Quote.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
 import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
-import { State, TestMoney } from "../parts/state.tsx";
+import { Simulated, State, TestMoney } from "../parts/state.tsx";
 import { type JobDraft, toJob } from "./jobs.ts";
 
 export function JobQuote({
   draft,
   sound,
   change,
+  pastes = false,
 }: {
   draft: JobDraft;
   sound: boolean;
   change: (part: Partial<JobDraft>) => void;
+  /** The form has a field for a program. */
+  pastes?: boolean;
 }) {
   const [settled] = useDebouncedValue(draft, TYPING_MS);
   const { request } = useMemo(() => toJob(settled), [settled]);
@@ -28,33 +32,48 @@ export function JobQuote({
     enabled: sound && settled === draft,
   });
   const plan = query.data;
+  const isOld = settled !== draft || query.isPlaceholderData;
   return (
-    <Panel title="Quote" actions={<TestMoney />}>
+    <Panel
+      title="Quote"
+      actions={
+        <>
+          {draft.simulated && <Simulated />}
+          <TestMoney />
+        </>
+      }
+    >
       {!sound ? (
         <Text size="sm" className="wr-quiet">
           {draft.command.trim()
             ? "The form is not complete yet."
-            : "Choose files, write a command or paste a program first."}
+            : pastes
+              ? "Choose files, write a command or paste a program first."
+              : "Choose files or write a command first."}
         </Text>
       ) : query.error ? (
         <ProblemNote error={query.error} retry={() => void query.refetch()} />
       ) : !plan ? (
         <Waiting />
       ) : plan.fits ? (
-        <Stack gap={4}>
-          <State state="Fits now" tone="ok" />
-          <Text fw={650}>{perHour(plan.price_per_hour)}</Text>
-          <Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text>
-        </Stack>
+        <OfBefore is={isOld}>
+          <Stack gap={4}>
+            <State state="Fits now" tone="ok" />
+            <Text fw={650}>{perHour(plan.price_per_hour)}</Text>
+            <Text size="sm">{plan.placement.map((place) => plain(place.host_name)).join(", ")}</Text>
+          </Stack>
+        </OfBefore>
       ) : (
-        <Stack gap="sm">
-          {plan.refusal && !plan.refusal.is_possible ? (
-            <State state="Cannot run as it is" tone="bad" />
-          ) : (
-            <State state="Waits in the queue" tone="busy" />
-          )}
-          {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
-        </Stack>
+        <OfBefore is={isOld}>
+          <Stack gap="sm">
+            {plan.refusal && !plan.refusal.is_possible ? (
+              <State state="Cannot run as it is" tone="bad" />
+            ) : (
+              <State state="Waits in the queue" tone="busy" />
+            )}
+            {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
+          </Stack>
+        </OfBefore>
       )}
     </Panel>
   );

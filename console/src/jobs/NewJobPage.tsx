@@ -5,6 +5,7 @@ import { useMemo, useState } from "react";
 import { NO_LOGIN, shownWith } from "../clusters/request.ts";
 import { commandFor } from "../folders/sifting.ts";
 import { handed } from "../new/handed.ts";
+import { AskBeforeLeavingForm } from "../parts/Leaving.tsx";
 import { PageHead } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Compared } from "../routing/Compared.tsx";
@@ -12,7 +13,7 @@ import { JobForm } from "./JobForm.tsx";
 import { JobQuote } from "./JobQuote.tsx";
 import { asJobCommand, BLANK_JOB, type JobDraft, toJob } from "./jobs.ts";
 import { SubmitJob } from "./SubmitJob.tsx";
-import { useSubmitJob } from "./submit.ts";
+import { useSubmitJob } from "./submit.tsx";
 
 export function NewJobPage() {
   const search = useSearch({ from: "/jobs/new" });
@@ -29,6 +30,7 @@ export function NewJobPage() {
     ...handed(number).job,
   }));
   const [parcel, setParcel] = useState(() => handed(number).parcel ?? null);
+  const [begun] = useState(draft);
   const [tried, setTried] = useState(false);
   const change = (part: Partial<JobDraft>) => setDraft((before) => ({ ...before, ...part }));
   const program = parcel ? "" : draft.program;
@@ -36,7 +38,7 @@ export function NewJobPage() {
   const { request, login, faults } = useMemo(() => toJob(asked, parcel !== null), [asked, parcel]);
   const sound = Object.keys(faults).length === 0;
   const sending = { request, login, parcel, program, done: () => change(NO_LOGIN) };
-  const { submit, sent } = useSubmitJob(sending);
+  const { submit, sent, stop } = useSubmitJob(sending);
   const choose = (found: typeof parcel) => {
     setParcel(found);
     if (found && !draft.command.trim()) change(commandFor(found.files.map((one) => one.name)));
@@ -59,12 +61,13 @@ export function NewJobPage() {
         }}
         noValidate
       >
+        <AskBeforeLeavingForm filled={draft !== begun || parcel !== null} sending={sent !== null} />
         <div className="wr-columns">
           <JobForm draft={draft} change={change} faults={tried ? faults : {}} parcel={parcel} choose={choose} />
           <aside className="wr-stack">
-            <JobQuote draft={draft} sound={sound} change={change} />
+            <JobQuote draft={draft} sound={sound} change={change} pastes />
             {!draft.simulated && <Compared asked={draft} use={change} />}
-            <SubmitJob submit={submit} sent={sent} />
+            <SubmitJob {...{ submit, sent, stop }} />
             {tried && !sound && (
               <Text size="sm" role="alert" className="wr-tone-bad">
                 Please fill in: {Object.values(faults).join("; ")}.

@@ -1,19 +1,29 @@
 // The foot of a job's form: what went wrong, how much of its files is sent, the button.
 import { Button } from "@mantine/core";
 import { Sent } from "../folders/FolderPicker.tsx";
-import { Panel, ProblemNote } from "../parts/page.tsx";
-import type { useSubmitJob } from "./submit.ts";
+import { SendingProblem } from "../folders/sending.tsx";
+import { Panel } from "../parts/page.tsx";
+import type { useSubmitJob } from "./submit.tsx";
 
-export function SubmitJob({ submit, sent }: Pick<ReturnType<typeof useSubmitJob>, "submit" | "sent">) {
+type Props = ReturnType<typeof useSubmitJob> & { disabled?: boolean };
+
+export function SubmitJob({ submit, sent, stop, disabled = false }: Props) {
   return (
     <>
       {submit.error && (
         <Panel label="Error">
-          <ProblemNote error={submit.error} />
+          <SendingProblem error={submit.error} />
         </Panel>
       )}
-      {sent && <Sent sent={sent} />}
-      <Button type="submit" size="md" loading={submit.isPending}>
+      {sent && (
+        <>
+          <Sent sent={sent} />
+          <Button variant="default" onClick={stop}>
+            Stop sending
+          </Button>
+        </>
+      )}
+      <Button type="submit" size="md" loading={submit.isPending} disabled={disabled}>
         Submit job
       </Button>
     </>

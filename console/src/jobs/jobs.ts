@@ -236,3 +236,7 @@ function gpuWords(request: JobRequest): string | number | undefined {
 }
 
 export const isOver = (job: Job): boolean => job.ended_at !== null;
+
+/** It was submitted to be followed by its files, and they are not there. */
+export const waitsForFiles = ({ state, request, folder_bytes }: Job): boolean =>
+  state === "Submitted" && request.await_files && folder_bytes === null;

@@ -1,5 +1,5 @@
 // Below the cards of the first step: the few fields of what runs, with what was saved or used before to choose from.
-import { Button, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
+import { Button, Checkbox, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import {
@@ -64,9 +64,7 @@ export function Details({ choice, change, faults, place, parcel, choose }: Props
           {...text("command")}
         />
       )}
-      {what === "ssh" && (
-        <SshKeys value={choice.sshKeys} change={(sshKeys) => change({ sshKeys })} error={faults.sshKeys} keys={keys} />
-      )}
+      {what === "ssh" && <SshKeys {...{ choice, change, keys }} error={faults.sshKeys} />}
       {what === "image" && <ImageField {...{ choice, change, faults, place, images }} />}
       <Group>
         <Button variant="default" size="compact-sm" onClick={toggle} aria-expanded={more}>
@@ -154,20 +152,16 @@ function UsedBefore({ what, all, choose }: UsedProps) {
   );
 }
 
-interface KeysProps {
-  value: string;
-  change: (lines: string) => void;
-  error: string | undefined;
-  keys: readonly string[];
-}
+type KeysProps = Pick<Props, "choice" | "change"> & { error: string | undefined; keys: readonly string[] };
 
-function SshKeys({ value, change, error, keys }: KeysProps) {
+function SshKeys({ choice, change, error, keys }: KeysProps) {
+  const { sshKeys: value, isWithoutSsh } = choice;
   const unused = keys.filter((key) => !lines(value).includes(key));
   return (
     <Stack gap={6}>
       <Textarea
         label="SSH keys"
-        description="Public keys, a line each, as in id_ed25519.pub. Empty: only the terminal in the browser."
+        description="Public keys, a line each, as in ~/.ssh/id_ed25519.pub: who has one logs in."
         placeholder="ssh-ed25519 AAAA… you@home"
         autosize
         minRows={1}
@@ -176,12 +170,18 @@ function SshKeys({ value, change, error, keys }: KeysProps) {
         spellCheck={false}
         value={value}
         error={error}
-        onChange={(event) => change(event.currentTarget.value)}
+        disabled={isWithoutSsh}
+        onChange={(event) => change({ sshKeys: event.currentTarget.value })}
       />
       <UsedBefore
         what="key"
         all={unused.map((key) => [keyName(key), key])}
-        choose={(key) => change([...lines(value), key].join("\n"))}
+        choose={(key) => change({ sshKeys: [...lines(value), key].join("\n"), isWithoutSsh: false })}
+      />
+      <Checkbox
+        label="No SSH: only the terminal in the browser"
+        checked={isWithoutSsh}
+        onChange={(event) => change({ isWithoutSsh: event.currentTarget.checked })}
       />
     </Stack>
   );

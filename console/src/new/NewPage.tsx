@@ -3,7 +3,8 @@ import { Button, Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useMemo, useState } from "react";
-import { offers as offersQuery, templates as templatesQuery } from "../api/queries.ts";
+import { jobPlan, offers as offersQuery, plan as planQuery, templates as templatesQuery } from "../api/queries.ts";
+import type { ClusterRequest, JobRequest } from "../api/types.ts";
 import { useCreate } from "../clusters/create.ts";
 import { Quote } from "../clusters/Quote.tsx";
 import { asCommand, mayIdle, toRequest } from "../clusters/request.ts";
@@ -12,17 +13,29 @@ import { commandFor } from "../folders/sifting.ts";
 import { JobQuote } from "../jobs/JobQuote.tsx";
 import { asJobCommand, toJob } from "../jobs/jobs.ts";
 import { SubmitJob } from "../jobs/SubmitJob.tsx";
-import { useSubmitJob } from "../jobs/submit.ts";
+import { useSubmitJob } from "../jobs/submit.tsx";
 import { plain } from "../parts/format.ts";
+import { AskBeforeLeavingForm } from "../parts/Leaving.tsx";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Cards } from "./Cards.tsx";
-import { BLANK_CHOICE, type Choice, changed, RECIPES, recipeOf, toJobDraft, toMachine, type What } from "./choice.ts";
+import {
+  BLANK_CHOICE,
+  type Choice,
+  changed,
+  isFilled,
+  keyFault,
+  RECIPES,
+  recipeOf,
+  toJobDraft,
+  toMachine,
+  type What,
+} from "./choice.ts";
 import { Details, type Faults } from "./Details.tsx";
 import { hand } from "./handed.ts";
 import { Limits } from "./Limits.tsx";
-import { firstPlace, type Place, placeId, placesOf } from "./places.ts";
+import { absentPlace, asItIs, firstPlace, type Place, placeId, placesOf } from "./places.ts";
 import { Where } from "./Where.tsx";
 
 export function NewPage() {
@@ -43,21 +56,44 @@ function useChoice(places: readonly Place[]) {
   const search = useSearch({ from: "/new" });
   const [choice, setChoice] = useState<Choice>(() => {
     const what = RECIPES.find((one) => one.id === search.what)?.id ?? BLANK_CHOICE.what;
-    const asked = search.tier && placeId(search.tier, search.simulated === "true");
-    // What is chosen first stays chosen when others come to be free.
-    const place = asked || (firstPlace(places, recipeOf(what).needsGpu)?.id ?? "");
-    return { ...BLANK_CHOICE, what, place, gpus: Number(search.gpus) || 1 };
+    return { ...BLANK_CHOICE, what, gpus: Math.min(64, Math.max(1, Math.floor(Number(search.gpus)) || 1)) };
   });
   const [parcel, setParcel] = useState<Parcel | null>(null);
-  const { needsGpu } = recipeOf(choice.what);
-  const wanted = places.find((one) => one.id === choice.place && (one.isGpu || !needsGpu));
+  const [place, pick] = usePlace(places, recipeOf(choice.what).needsGpu);
   const change = (part: Partial<Choice>) => setChoice((before) => ({ ...before, ...part }));
   const ways = (part: Choice["also"]) => setChoice((before) => changed(before, part));
   const choose = (found: Parcel | null) => {
     setParcel(found);
     if (found && !choice.command.trim()) change(commandFor(found.files.map((one) => one.name)));
   };
-  return { choice, place: wanted ?? firstPlace(places, needsGpu), parcel, change, ways, choose };
+  return { choice, place, pick, parcel, change, ways, choose, filled: isFilled(choice) || parcel !== null };
+}
+
+/** The chosen place. What is chosen first, by a person or for one, stays chosen: no other one comes in its stead. */
+function usePlace(places: readonly Place[], needsGpu: boolean) {
+  const { tier, simulated } = useSearch({ from: "/new" });
+  const [held, hold] = useState<Place | null>(() => {
+    if (!tier) return null;
+    const id = placeId(tier, simulated === "true");
+    return places.find((one) => one.id === id) ?? absentPlace(tier, simulated === "true");
+  });
+  /** For what needs a GPU, while the one that is held has none. */
+  const [heldGpu, holdGpu] = useState<Place | null>(null);
+  const isHeld = held !== null && (held.isGpu || !needsGpu);
+  const chosen = isHeld ? held : needsGpu ? heldGpu : null;
+  const first = chosen === null ? firstPlace(places, needsGpu) : null;
+  if (first) (held === null ? hold : holdGpu)(first);
+  const now = chosen ?? first;
+  return [now && asItIs(now, places), hold] as const;
+}
+
+/** What the quote beside the form says of this very request. */
+function useQuote(machine: ClusterRequest, job: JobRequest, isJob: boolean): "asked" | "fits" | "refused" | "failed" {
+  const ofMachine = useQuery({ ...planQuery(machine), enabled: false });
+  const ofJob = useQuery({ ...jobPlan(job), enabled: false });
+  const { data, error } = isJob ? ofJob : ofMachine;
+  if (error) return "failed";
+  return data === undefined ? "asked" : data.fits || data.fits_soon ? "fits" : "refused";
 }
 
 /** The same objects as long as they say the same: a quote is asked for once its draft has settled. */
@@ -72,28 +108,36 @@ function useDrafts(choice: Choice, place: Place | null, sends: boolean) {
 
 function Steps({ places }: { places: readonly Place[] }) {
   const navigate = useNavigate();
-  const { choice, place, parcel, change, ways, choose } = useChoice(places);
+  const { choice, place, pick, parcel, change, ways, choose, filled } = useChoice(places);
   const { machine, job, asMachine, asJob } = useDrafts(choice, place, parcel !== null);
   const [tried, setTried] = useState(false);
   const create = useCreate(asMachine.request, null);
-  const { submit, sent } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
+  const { submit, sent, stop } = useSubmitJob({ request: asJob.request, login: null, parcel, program: "" });
   const isJob = choice.what === "job";
-  const faults: Faults = isJob ? asJob.faults : asMachine.faults;
+  const asked: Faults = isJob ? asJob.faults : asMachine.faults;
+  const faults: Faults = { ...keyFault(choice, place), ...asked };
   const wrong = Object.values(faults);
-  const sound = wrong.length === 0;
+  const isPlaced = place?.isOffered ?? false;
+  const hasQuote = Object.keys(asked).length === 0 && isPlaced;
+  const sound = hasQuote && wrong.length === 0;
+  const quote = useQuote(asMachine.request, toJob(job).request, isJob);
+  // Nobody pays a price that was of another choice, and no machine waits in a queue as a job does.
+  const isReady = isPlaced && !(hasQuote && (quote === "asked" || (quote === "refused" && !isJob)));
   const shown = tried ? faults : {};
   const start = (event: FormEvent) => {
     event.preventDefault();
     setTried(true);
+    if (!isReady) return;
     if (sound && isJob) submit.mutate();
     else if (sound) create.mutate();
   };
   const allOptions = () =>
     void (isJob
-      ? navigate({ to: "/jobs/new", state: hand({ job, parcel }) })
-      : navigate({ to: "/clusters/new", state: hand({ machine }) }));
+      ? navigate({ to: "/jobs/new", state: hand({ job, parcel }), ignoreBlocker: true })
+      : navigate({ to: "/clusters/new", state: hand({ machine }), ignoreBlocker: true }));
   return (
     <form noValidate onSubmit={start}>
+      <AskBeforeLeavingForm filled={filled} sending={sent !== null} />
       <PageHead
         title={isJob ? "New job" : "New machine"}
         actions={
@@ -116,22 +160,22 @@ function Steps({ places }: { places: readonly Place[] }) {
               <Details choice={choice} change={change} faults={shown} place={place} parcel={parcel} choose={choose} />
             </Stack>
           </Panel>
-          <Where choice={choice} change={change} places={places} place={place} />
+          <Where choice={choice} change={change} pick={pick} places={places} place={place} />
           <Limits choice={choice} change={change} faults={shown} mayIdle={!isJob && mayIdle(machine)} />
         </div>
         <aside className="wr-stack">
           {isJob ? (
             <>
-              <JobQuote draft={job} sound={sound} change={ways} />
-              <SubmitJob submit={submit} sent={sent} />
+              <JobQuote draft={job} sound={hasQuote} change={ways} />
+              <SubmitJob {...{ submit, sent, stop }} disabled={!isReady} />
             </>
           ) : (
             <>
-              <Quote draft={machine} sound={sound} change={ways} />
-              <StartMachine create={create} />
+              <Quote draft={machine} sound={hasQuote} change={ways} />
+              <StartMachine create={create} disabled={!isReady} />
             </>
           )}
-          {tried && !sound && (
+          {tried && wrong.length > 0 && (
             <Text size="sm" role="alert" className="wr-tone-bad">
               Please fill in: {wrong.join("; ")}.
             </Text>
@@ -148,7 +192,7 @@ function Steps({ places }: { places: readonly Place[] }) {
   );
 }
 
-function StartMachine({ create }: { create: ReturnType<typeof useCreate> }) {
+function StartMachine({ create, disabled }: { create: ReturnType<typeof useCreate>; disabled: boolean }) {
   return (
     <>
       {create.error && (
@@ -156,7 +200,7 @@ function StartMachine({ create }: { create: ReturnType<typeof useCreate> }) {
           <ProblemNote error={create.error} />
         </Panel>
       )}
-      <Button type="submit" size="md" loading={create.isPending}>
+      <Button type="submit" size="md" loading={create.isPending} disabled={disabled}>
         Start machine
       </Button>
     </>

@@ -11,6 +11,7 @@ import type { Place } from "./places.ts";
 interface Props {
   choice: Choice;
   change: (part: Partial<Choice>) => void;
+  pick: (place: Place) => void;
   places: readonly Place[];
   place: Place | null;
 }
@@ -18,11 +19,12 @@ interface Props {
 /** So many cards are seen at a glance. */
 const SHOWN_MOST = 6;
 
-export function Where({ choice, change, places, place }: Props) {
+export function Where({ choice, change, pick, places, place }: Props) {
   const [all, showAll] = useState(false);
   const { needsGpu } = recipeOf(choice.what);
   const fits = places.filter((one) => one.isGpu || !needsGpu);
-  const shown = fits.filter((one, index) => all || index < SHOWN_MOST || one === place);
+  const some = fits.filter((one, index) => all || index < SHOWN_MOST || one === place);
+  const shown = place && !place.isOffered ? [...some, place] : some;
   return (
     <Panel title="2. Where">
       <Stack gap="sm">
@@ -31,10 +33,25 @@ export function Where({ choice, change, places, place }: Props) {
             {needsGpu ? "No host of this market has a GPU now." : "No host is connected now."} You can look again later.
           </Text>
         )}
+        {fits.length > 0 && place === null && (
+          <Text size="sm" role="status" className="wr-tone-warn">
+            No real {needsGpu ? "GPU" : "host"} is offered now, so that nothing is chosen. Simulated hosts run nothing:
+            choose one only to try how renting goes.
+          </Text>
+        )}
+        {place && !place.isOffered && (
+          <Text size="sm" role="alert" className="wr-tone-bad">
+            {place.name} is no longer offered. Choose another.
+          </Text>
+        )}
         <Cards
           label="Hardware"
           value={place?.id ?? ""}
-          change={(id) => change({ place: id, also: {} })}
+          change={(id) => {
+            const picked = shown.find((one) => one.id === id);
+            if (picked) pick(picked);
+            change({ also: {} });
+          }}
           cards={shown.map((one) => ({
             id: one.id,
             name: one.name,
@@ -50,10 +67,10 @@ export function Where({ choice, change, places, place }: Props) {
             only their owner can start something there.
           </Text>
         )}
-        {shown.length < fits.length && (
+        {some.length < fits.length && (
           <Group>
             <Button variant="subtle" color="gray" onClick={() => showAll(true)}>
-              Show {count(fits.length - shown.length)} more
+              Show {count(fits.length - some.length)} more
             </Button>
           </Group>
         )}
@@ -71,10 +88,12 @@ export function Where({ choice, change, places, place }: Props) {
 
 function About({ place }: { place: Place }) {
   const unit = place.isGpu ? "GPU" : "processor";
+  if (!place.isOffered) return <span className="wr-tone-bad">No longer offered</span>;
   return (
     <>
       {place.memoryBytes !== null && <span>{bytes(place.memoryBytes)}</span>}
       <span>
+        {place.hasDearer && "from "}
         {money(place.price, place.currency)} per {unit} and hour
       </span>
       <span className={place.free > 0 ? "wr-tone-ok" : "wr-tone-warn"}>

@@ -79,14 +79,14 @@ export interface Choice {
   /** That vLLM serves, by its name at Hugging Face. */
   model: string;
   sshKeys: string;
+  /** A machine to log in to is wanted without a key: only the terminal in the browser reaches it. */
+  isWithoutSsh: boolean;
   env: string;
   secrets: string;
   volumes: string;
   hosts: number;
   gpus: number;
   cpus: number;
-  /** Of a place; empty: the first that fits. */
-  place: string;
   hours: string;
   idleMinutes: string;
   budget: string;
@@ -102,18 +102,26 @@ export const BLANK_CHOICE: Choice = {
   packages: "",
   model: "Qwen/Qwen3-0.6B",
   sshKeys: "",
+  isWithoutSsh: false,
   env: "",
   secrets: "",
   volumes: "",
   hosts: 2,
   gpus: 1,
   cpus: 1,
-  place: "",
   hours: "8",
   idleMinutes: "30",
   budget: "",
   also: {},
 };
+
+const TYPED = [
+  ...(["name", "image", "command", "packages", "model", "sshKeys", "env", "secrets", "volumes"] as const),
+  ...(["hours", "idleMinutes", "budget"] as const),
+];
+
+/** Something was typed that would have to be typed again: cards are chosen again with a click. */
+export const isFilled = (choice: Choice): boolean => TYPED.some((name) => choice[name] !== BLANK_CHOICE[name]);
 
 /** The image that runs: none where no container does, but for one that was asked for. */
 export function imageOf({ what, image }: Pick<Choice, "what" | "image">, place: Place | null): string {
@@ -129,6 +137,12 @@ function commandOf(choice: Choice, place: Place | null): string {
   const words = `--model ${choice.model.trim()} --port 8000`;
   return imageOf(choice, place) ? words : `python3 -m vllm.entrypoints.openai.api_server ${words}`;
 }
+
+/** What a machine to log in to lacks. A simulated one runs no SSH with or without a key. */
+export const keyFault = ({ what, sshKeys, isWithoutSsh }: Choice, place: Place | null): { sshKeys?: string } =>
+  what === "ssh" && !sshKeys.trim() && !isWithoutSsh && !place?.isSimulated
+    ? { sshKeys: "A public key, or tick that no SSH is wanted" }
+    : {};
 
 const shared = (choice: Choice, place: Place | null) => ({
   name: choice.name,
@@ -153,7 +167,7 @@ export function toMachine(choice: Choice, place: Place | null): Draft {
     hosts: choice.hosts,
     hardware: place?.isGpu ? "gpu" : "cpu",
     gpus: choice.gpus,
-    sshKeys: what === "ssh" || what === "jupyter" ? choice.sshKeys : "",
+    sshKeys: (what === "ssh" && !choice.isWithoutSsh) || what === "jupyter" ? choice.sshKeys : "",
     hours: choice.hours,
     idleMinutes: choice.idleMinutes,
     more: place?.slice ? { slice: place.slice } : {},

@@ -2,8 +2,8 @@ import { expect, test } from "vitest";
 import type { Cluster, Offer, Template } from "../api/types.ts";
 import { toRequest } from "../clusters/request.ts";
 import { toJob } from "../jobs/jobs.ts";
-import { BLANK_CHOICE, changed, imageOf, toJobDraft, toMachine } from "./choice.ts";
-import { firstPlace, placesOf } from "./places.ts";
+import { BLANK_CHOICE, changed, imageOf, isFilled, keyFault, toJobDraft, toMachine } from "./choice.ts";
+import { absentPlace, asItIs, firstPlace, placesOf } from "./places.ts";
 import { keyName, usedBefore } from "./saved.ts";
 
 const offer = (tier: string, price: string, more: Partial<Offer> = {}) =>
@@ -39,15 +39,30 @@ test("a model is one card, from its cheapest grade; what starts now and is real 
   expect([places[0]!.tier, places[0]!.memoryBytes, places[2]!.slice]).toEqual(["h100", 79e9, "1g.10gb"]);
 });
 
-test("nobody has to choose a place: a free GPU, else a real host, else what is there", () => {
+test("nobody has to choose a place: a free GPU, else a real host; a simulated one is never chosen for anybody", () => {
   const first = (of: readonly Offer[], needsGpu = false) => firstPlace(placesOf(of), needsGpu)?.id ?? null;
   expect(first(OFFERS)).toBe("h100");
   expect(first(OFFERS.slice(2))).toBe("cpu");
-  expect(first(OFFERS.slice(3), true)).toBe("l40s simulated");
+  expect(first(OFFERS.slice(3), true)).toBe(null);
+  expect(first([offer("h100/A", "3", { free: 0 }), OFFERS[4]!])).toBe("h100");
   expect(first([OFFERS[2]!])).toBe("h100:1g.10gb");
   // A host without containers runs something for its owner alone.
   expect(first([offer("h100/A", "3", { runtimes: ["process"] }), offer("cpu/C", "0.01")])).toBe("cpu");
   expect(first([])).toBe(null);
+});
+
+test("a chosen place stays chosen as it is now, also when nobody offers it any more", () => {
+  const places = placesOf(OFFERS);
+  const [chosen] = places;
+  expect(asItIs(chosen!, placesOf([offer("h100/A", "9", { free: 0 })]))).toMatchObject({ price: "9", isOffered: true });
+  expect(asItIs(chosen!, places.slice(1))).toMatchObject({ id: "h100", name: "H100", free: 0, isOffered: false });
+  expect(absentPlace("b200/A", true)).toMatchObject({
+    id: "b200 simulated",
+    name: "B200",
+    isGpu: true,
+    isOffered: false,
+  });
+  expect([places[0]!.hasDearer, places[1]!.hasDearer]).toEqual([true, false]);
 });
 
 test("PyTorch with Jupyter starts as it stands, ends after 8 hours or 30 idle minutes", () => {
@@ -86,6 +101,23 @@ test("each card is a request of its kind", () => {
     argv: ["serve", "--all"],
   });
   expect(toRequest(toMachine(BLANK_CHOICE, slice!)).request).toMatchObject({ tier: "h100:1g.10gb", slice: "1g.10gb" });
+});
+
+test("a machine to log in to asks for a key, unless no SSH is wanted or nothing runs there", () => {
+  const [place] = placesOf(OFFERS);
+  const ssh = { ...BLANK_CHOICE, what: "ssh" as const };
+  const key = "ssh-ed25519 AAAA me";
+  expect(keyFault(ssh, place!).sshKeys).toBeDefined();
+  expect(keyFault({ ...ssh, sshKeys: key }, place!)).toEqual({});
+  expect(keyFault({ ...ssh, isWithoutSsh: true }, place!)).toEqual({});
+  expect(keyFault(ssh, placesOf(OFFERS)[3]!)).toEqual({});
+  expect(keyFault(BLANK_CHOICE, place!)).toEqual({});
+  expect(toMachine({ ...ssh, sshKeys: key, isWithoutSsh: true }, place!).sshKeys).toBe("");
+});
+
+test("a form is filled once something was typed, not by a choice of cards", () => {
+  expect(isFilled({ ...BLANK_CHOICE, what: "vllm", gpus: 2, also: { memoryGib: "8" } })).toBe(false);
+  expect(isFilled({ ...BLANK_CHOICE, env: "A=1" })).toBe(true);
 });
 
 test("a job has the command, the place and the limits, and waits for its files", () => {

@@ -19,6 +19,10 @@ export interface Place {
   hasContainers: boolean;
   /** Real hosts that run no containers: what they run, they run only for their owner. */
   isOwnersOnly: boolean;
+  /** False: it was chosen, and no host offers it any more. */
+  isOffered: boolean;
+  /** Its grades have different prices. */
+  hasDearer: boolean;
 }
 
 /** Those that start now first, real before simulated, GPUs before processors, cheap before dear. */
@@ -36,11 +40,28 @@ export const placeId = (tier: string, isSimulated: boolean) => `${classOf(tier)}
 
 const classOf = (tier: string) => tier.split("/")[0]!;
 
-function placeOf(id: string, of: readonly Offer[]): Place {
+/** A place that an address asks for and nobody offers. */
+export function absentPlace(tier: string, isSimulated: boolean): Place {
+  const unit = classOf(tier) === "cpu" ? ("processor" as const) : ("gpu" as const);
+  const offer = { tier, unit, simulated: isSimulated, free: 0, total: 0, price_per_hour: "", currency: "" };
+  const place = placeOf(placeId(tier, isSimulated), [{ ...offer, runtimes: ["docker"], min_memory_bytes: null }]);
+  return { ...place, isOffered: false };
+}
+
+/** What was chosen, as it is now: it stays chosen also when no host offers it any more. */
+export const asItIs = (chosen: Place, places: readonly Place[]): Place =>
+  places.find((one) => one.id === chosen.id) ?? { ...chosen, free: 0, total: 0, isOffered: false };
+
+type Offered = Pick<
+  Offer,
+  "tier" | "unit" | "simulated" | "free" | "total" | "price_per_hour" | "currency" | "runtimes" | "min_memory_bytes"
+>;
+
+function placeOf(id: string, of: readonly Offered[]): Place {
   const first = of[0]!;
   const tier = classOf(first.tier);
   const [model = tier, slice = ""] = tier.split(":");
-  const dear = (offer: Offer) => Number(offer.price_per_hour);
+  const dear = (offer: Offered) => Number(offer.price_per_hour);
   const memories = of.flatMap((offer) => offer.min_memory_bytes ?? []);
   const isGpu = first.unit !== "processor";
   const hasContainers = of.some((offer) => offer.runtimes.includes("docker"));
@@ -58,6 +79,8 @@ function placeOf(id: string, of: readonly Offer[]): Place {
     currency: first.currency,
     hasContainers,
     isOwnersOnly: !first.simulated && !hasContainers,
+    isOffered: true,
+    hasDearer: new Set(of.map(dear)).size > 1,
   };
 }
 
@@ -67,11 +90,12 @@ function compare(one: readonly number[], other: readonly number[]): number {
 }
 
 /**
- * The one that is chosen where nobody chose: free and real with containers, a GPU before a host without one; else what
- * is free; else what is there. needsGpu: what runs there does nothing without one.
+ * The one that is chosen where nobody chose, always a real one: free and with containers, a GPU before a host without
+ * one; else what is free; else what is there. null: nothing real is there. needsGpu: what runs there does nothing
+ * without one.
  */
 export function firstPlace(places: readonly Place[], needsGpu: boolean): Place | null {
-  const fits = places.filter((place) => place.isGpu || !needsGpu);
+  const fits = places.filter((place) => !place.isSimulated && (place.isGpu || !needsGpu));
   const free = fits.filter((place) => place.free > 0);
-  return free.find((place) => place.hasContainers && !place.isSimulated) ?? free[0] ?? fits[0] ?? null;
+  return free.find((place) => place.hasContainers) ?? free[0] ?? fits[0] ?? null;
 }

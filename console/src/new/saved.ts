@@ -12,7 +12,11 @@ export function usedBefore(
 ) {
   const isOwn = (one: Cluster | Job) => one.account_id === project;
   const machines = [...clusters.filter(isOwn), ...templates].map((one) => one.request);
-  const images = [...machines, ...jobs.filter(isOwn).map((one) => one.request)].flatMap((one) => one.image ?? []);
+  // An image with which a machine failed is not offered again, unless another one has run with it.
+  const ran = [...clusters.filter((one) => isOwn(one) && one.phase !== "Failed"), ...templates].map(
+    (one) => one.request,
+  );
+  const images = [...ran, ...jobs.filter(isOwn).map((one) => one.request)].flatMap((one) => one.image ?? []);
   return { images: some(images), keys: some(machines.flatMap((one) => one.ssh_keys)) };
 }
 

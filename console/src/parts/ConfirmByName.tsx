@@ -6,7 +6,7 @@ import { plain } from "./format.ts";
 
 interface Confirmed {
   title: string;
-  /** Null: nothing that is typed confirms it. */
+  /** Null: nothing is typed. */
   name: string | null;
   button: string;
   act: { mutate: () => void; isPending: boolean; error: Error | null };
@@ -24,13 +24,15 @@ export function ConfirmByName({ title, name, button, act, confirmed = false, clo
   return (
     <FormDialog title={title} close={close} act={act} ready={typed === name || confirmed} submit={button} danger>
       <Text size="sm">{text}</Text>
-      <TextInput
-        label={`Type ${plain(name)} to confirm`}
-        value={typed}
-        onChange={(event) => setTyped(event.currentTarget.value)}
-        autoComplete="off"
-        data-autofocus
-      />
+      {name !== null && (
+        <TextInput
+          label={`Type ${plain(name)} to confirm`}
+          value={typed}
+          onChange={(event) => setTyped(event.currentTarget.value)}
+          autoComplete="off"
+          data-autofocus
+        />
+      )}
       {children}
     </FormDialog>
   );

@@ -42,6 +42,7 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
+    TooLarge,
     TooMany,
     WindrowError,
 )
@@ -111,6 +112,7 @@ class JobController:
         self._moving: set[ClusterId] = set()
         self._restored: set[ClusterId] = set()
         self._sent: set[ClusterId] = set()
+        self._send_until_ns: dict[ClusterId, int] = {}
         self._busy: set[JobId] = set()
         self._log_due_ns: dict[JobId, int] = {}
         self._until_ns: dict[JobId, int] = {}
@@ -427,11 +429,28 @@ class JobController:
             self._jobs_of.pop(cluster_id, None)
             self._restored.discard(cluster_id)
             self._sent.discard(cluster_id)
+            self._send_until_ns.pop(cluster_id, None)
             self._save_due_ns.pop(cluster_id, None)
 
     async def _send(self, job: Job, cluster_id: ClusterId) -> None:
-        await self._files.send_folder(principal_of(job, self._clock), cluster_id, job.group)
-        self._sent.add(cluster_id)
+        """Send its folder; where its host refuses it, or did not get it for too long, this attempt is over."""
+        try:
+            await self._files.send_folder(principal_of(job, self._clock), cluster_id, job.group)
+        except WindrowError as error:
+            is_refused = isinstance(error, InvalidInput | TooLarge)
+            now_ns = self._clock.monotonic_ns()
+            if not is_refused and now_ns < self._send_until_ns.setdefault(cluster_id, now_ns + decide.SEND_NS):
+                raise
+            found = decide.unsent(job, error.detail or error.code, is_refused=is_refused)
+
+            def over(uow: UnitOfWork) -> None:
+                now = uow[JobRepository].get(job.job_id)
+                if now is not None and now.state is JobState.STARTING and now.attempts[-1].cluster_id == cluster_id:
+                    self._transitions.step(uow, now, found, "master")
+
+            await self._store.write(over, name="job.unsent")
+        else:
+            self._sent.add(cluster_id)
 
     async def _take_log(self, job: Job) -> tuple[int, bool]:
         cluster_id = job.attempts[-1].cluster_id

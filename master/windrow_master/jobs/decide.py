@@ -21,6 +21,9 @@ COLLECT_NS: Final = 30 * SECOND
 COLLECT_ENDED_NS: Final = 600 * SECOND
 """For the files of work that has ended; its host keeps them until they are in, at no cost."""
 
+SEND_NS: Final = 600 * SECOND
+"""For its folder to come to its host, from the first time that it did not: a job does not hold a host for longer."""
+
 TRY_FIRST_NS: Final = SECOND
 TRY_MAX_NS: Final = 30 * SECOND
 """Before a job that found no place is tried again: doubling from the first to the most."""
@@ -146,6 +149,14 @@ def _broken(job: Job, workload: Workload, why: str) -> Answer:
         return Answer(JobEvent.AGAIN, why, None, workload.exit_code)
     event = JobEvent.FAIL if workload.lost_since_ns is None else JobEvent.LOSE
     return Answer(event, why, None, workload.exit_code)
+
+
+def unsent(job: Job, why: str, *, is_refused: bool) -> Answer:
+    """Return what follows where its folder did not come to its host. is_refused: any other would refuse it too."""
+    if is_refused:
+        return Answer(JobEvent.FAIL, f"its host refused the folder: {why}")
+    event = JobEvent.AGAIN if attempts_left(job) else JobEvent.FAIL
+    return Answer(event, f"its folder did not come to its host within {SEND_NS // SECOND} s: {why}")
 
 
 def attempts_left(job: Job) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 from windrow_master.clusters.request import FILES_CAP_BYTES, LOG_CUT, LOG_KEPT_BYTES
 from windrow_master.identity.model import Principal
 from windrow_master.jobs.model import JobId
+from windrow_master.network.tar import TarCheck
 from windrow_master.network.workload_io import WorkAccess
 from windrow_master.storage.model import ARTEFACT_BYTES_MAX, ObjectKey, ObjectStat, object_key
 from windrow_master.storage.object_store import ObjectStore
@@ -37,8 +38,8 @@ class JobFiles:
     # --- the folder ------------------------------------------------------------------------------------------------
 
     async def put_folder(self, group: str, body: AsyncIterator[bytes]) -> int:
-        """Keep the folder of a submission; returns its bytes. Raises TooLarge."""
-        return (await self._objects.put(_folder(group), body, FILES_CAP_BYTES)).size_bytes
+        """Keep the folder of a submission; returns its bytes. Raises TooLarge, and InvalidInput for what is no tar."""
+        return (await self._objects.put(_folder(group), _tar(body), FILES_CAP_BYTES)).size_bytes
 
     async def send_folder(self, principal: Principal, cluster_id: ClusterId, group: str) -> None:
         """Send it to work that waits for it, and let that start."""
@@ -131,6 +132,15 @@ class _First:
             if self.is_cut:
                 return
             self._left -= len(piece)
+
+
+async def _tar(body: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same as long as it is a tar archive. Raises InvalidInput."""
+    check = TarCheck()
+    async for piece in body:
+        check.feed(piece)
+        yield piece
+    check.end()
 
 
 async def _once(data: bytes) -> AsyncIterator[bytes]:

@@ -1,5 +1,5 @@
-"""Looks at a tar stream while it passes by: counts its files, or keeps back what does not fit. It unpacks nothing and
-keeps no more than a member's headers. Pure."""
+"""Looks at a tar stream while it passes by: counts files, says whether it is whole, or keeps back what does not fit. It
+unpacks nothing and keeps no more than a member's headers. Pure."""
 
 from typing import Final
 
@@ -48,6 +48,70 @@ def _size(field: bytes) -> int:
         return int.from_bytes(bytes([field[0] & 0x7F]) + field[1:], "big")
     text = field.split(b"\0")[0].strip()
     return int(text, 8) if text and all(48 <= digit <= 55 for digit in text) else 0
+
+
+class TarCheck:
+    """Says whether a stream is a whole tar archive. What its members are called is the unpacker's to judge."""
+
+    def __init__(self) -> None:
+        self._header = b""
+        self._rest = 0
+        self._before = b""
+        self._holds = False
+        self._has_end = False
+
+    def feed(self, data: bytes) -> None:
+        """Take in the next piece. Raises InvalidInput."""
+        at = 0
+        while at < len(data) and not self._has_end:
+            if self._rest:
+                step = min(self._rest, len(data) - at)
+                self._rest -= step
+                if self._holds:
+                    self._before += data[at : at + step]
+            else:
+                step = min(BLOCK - len(self._header), len(data) - at)
+                self._header += data[at : at + step]
+                if len(self._header) == BLOCK:
+                    self._take(self._header)
+                    self._header = b""
+            at += step
+
+    def end(self) -> None:
+        """All of it was fed. Raises InvalidInput."""
+        if not self._has_end:
+            raise InvalidInput("This is not a whole tar archive: it breaks off before its end. Nothing was kept.")
+
+    def _take(self, header: bytes) -> None:
+        if not any(header):
+            self._has_end = True
+            return
+        if not _is_sound(header):
+            said = " It is compressed: send it without." if header.startswith(_COMPRESSED) else ""
+            raise InvalidInput(f"This is not a tar archive.{said} Nothing was kept.")
+        kind, size = header[156:157], _size(header[124:136])
+        self._holds = kind in _EXTENDED
+        if self._holds:
+            if len(self._before) + size > _EXTENDED_BYTES_MAX:
+                raise InvalidInput("The archive says more than 64 KiB of one file beside its content.")
+            self._before += header
+        else:
+            said = _records(self._before).get("size", "")
+            size = int(said) if said.isascii() and said.isdecimal() and len(said) <= _SIZE_DIGITS else size
+            self._before = b""
+        self._rest = 0 if kind in _BARE else -(-size // BLOCK) * BLOCK
+
+
+_BARE: Final = frozenset({b"1", b"2", b"3", b"4", b"5", b"6"})
+"""Links, devices, folders and pipes: no content follows them, whatever size they give."""
+_COMPRESSED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"PK")
+
+
+def _is_sound(header: bytes) -> bool:
+    """The checksum of a header: octal, over its bytes, its own field taken as blanks; old programs count with signs."""
+    plain = header[:148] + b" " * 8 + header[156:]
+    signed = sum(byte - 256 if byte > 127 else byte for byte in plain)
+    return _size(header[148:156].ljust(12, b"\0")) in (sum(plain), signed)
 
 
 class TarSieve:

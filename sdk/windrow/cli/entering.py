@@ -73,6 +73,12 @@ def _why(error: OSError | UnicodeDecodeError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or "it is not text"
 
 
+def has_no_ssh(cluster: dict[str, Any]) -> bool:
+    """True for a machine to work in that was given no key: nothing of it listens for SSH."""
+    request = cluster["request"]
+    return request.get("kind", "box") == "box" and not request.get("argv") and not request.get("ssh_keys")
+
+
 def asked(
     kind: str, argv: Sequence[str], files: Sequence[Path], ssh: bool, notebook: bool | None
 ) -> tuple[list[str], bool]:

@@ -149,6 +149,12 @@ def cluster_ssh(
         )
     api = client(context)
     found = cluster_named(api, cluster)
+    if port is None and entering.has_no_ssh(found):
+        raise WindrowClientError(
+            f"{found['name']} was started without an SSH key, so that no SSH server runs on it. Without SSH: "
+            f"windrow cluster exec {found['name']} -- COMMAND. With SSH: start another machine with "
+            "--ssh-key ~/.ssh/id_ed25519.pub"
+        )
     own_port = entering.entry_ports(api, found).get("ssh_port")
     port = port or own_port or entering.SSH_PORT
     user = user or (entering.user_inside(api, found["id"]) if own_port else "root")

@@ -6,7 +6,7 @@ import tarfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow_master.network.tar import TarCounter
+from windrow_master.network.tar import TarCheck, TarCounter
 
 
 def packed(sizes: list[int], form: int) -> bytes:
@@ -30,11 +30,14 @@ def packed(sizes: list[int], form: int) -> bytes:
 )
 def test_the_count_does_not_depend_on_how_the_stream_is_cut(sizes: list[int], cuts: list[int], form: int) -> None:
     data, counter, at, turn = packed(sizes, form), TarCounter(), 0, 0
+    check = TarCheck()
     while at < len(data):
         counter.feed(data[at : at + cuts[turn % len(cuts)]])
+        check.feed(data[at : at + cuts[turn % len(cuts)]])
         at += cuts[turn % len(cuts)]
         turn += 1
     assert (counter.files, counter.bytes) == (len(sizes), len(data))
+    check.end()
 
 
 @given(st.binary(max_size=3_000))

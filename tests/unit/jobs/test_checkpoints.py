@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.clusters.world import OTHER, STRANGER, principal
-from tests.unit.jobs.world import once, world
+from tests.unit.jobs.world import FOLDER, once, world
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.jobs.checkpoints import PATIENCE_NS
 from windrow_master.jobs.model import JobState
@@ -56,7 +56,7 @@ async def running(it, twin, **more):
     it.mover.twin = twin
     it.market.join()
     job = await it.submit(await_files=True, retries=1, name="train", **more)
-    await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))
+    await it.jobs.put_folder(principal(), job.job_id, once(FOLDER))
     await it.tick()
     it.market.report(it.market.spec(), WorkloadPhase.WAITING_FILES)
     await it.tick()
@@ -141,7 +141,7 @@ async def test_without_a_whole_checkpoint_it_starts_from_scratch(tmp_path, is_br
         twin.error = InvalidInput("The host said something else.") if is_broken else None
         twin.passed = () if is_broken else (Passed(3, "a part is missing"),)
         await it.tick(2)
-        assert it.inside.sent[spec.cluster_id] == (b"folder", True)
+        assert it.inside.sent[spec.cluster_id] == (FOLDER, True)
         assert (await it.get(job)).state is S.STARTING
         scratch = "train: its checkpoint could not be restored, it starts from scratch: The host said something else."
         passed = "train: its checkpoint of step 3 is not whole: a part is missing"

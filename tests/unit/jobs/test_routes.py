@@ -3,6 +3,7 @@
 import pytest
 
 from tests.unit.clusters.conftest import site as site
+from tests.unit.jobs.world import FOLDER
 from tests.unit.master_api.described import assert_described
 from windrow_master.api import job_routes
 from windrow_master.api.answers import Page
@@ -98,10 +99,12 @@ async def test_a_registry_login_is_taken_and_stands_in_no_answer_row_or_digest(s
 async def test_a_folder_is_kept_for_the_job_that_waits_for_it(site) -> None:
     (job,) = (await site.client.post("/api/v1/jobs", json=ASKED | {"await_files": True})).json()["jobs"]
     path = f"/api/v1/jobs/{job['id']}/files"
-    kept = await site.client.put(path, content=b"a tar")
-    assert (kept.status_code, kept.json()) == (200, {"bytes": 5})
-    assert (await site.client.put(path, content=b"another")).status_code == 409
-    assert (await site.client.get(f"/api/v1/jobs/{job['id']}")).json()["folder_bytes"] == 5
+    refused = await site.client.put(path, content=b"hello")
+    assert (refused.status_code, refused.json()["code"]) == (422, "invalid_input")
+    kept = await site.client.put(path, content=FOLDER)
+    assert (kept.status_code, kept.json()) == (200, {"bytes": len(FOLDER)})
+    assert (await site.client.put(path, content=FOLDER)).status_code == 409
+    assert (await site.client.get(f"/api/v1/jobs/{job['id']}")).json()["folder_bytes"] == len(FOLDER)
 
 
 async def test_bad_requests_name_their_field_and_change_nothing(site) -> None:

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
-from tests.unit.jobs.world import GONE, once, world
+from tests.unit.jobs.world import FOLDER, GONE, once, world
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Role
-from windrow_master.jobs import controller
+from windrow_master.jobs import controller, decide
 from windrow_master.jobs.model import JobId, JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.retention_rules import KEPT_NS
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound, TooLarge, Unavailable
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents
 
@@ -32,14 +32,14 @@ async def test_a_job_runs_leaves_its_log_and_files_and_lets_its_cluster_go(tmp_p
         await it.tick()
         assert ((await it.get(job)).state, (await it.get(job)).reason) == (S.SUBMITTED, "waits for its folder")
 
-        await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))
+        await it.jobs.put_folder(principal(), job.job_id, once(FOLDER))
         await it.tick()
         assert (await it.get(job)).state is S.STARTING
         spec = it.market.spec()
         assert (spec.argv, spec.await_files, spec.env["WINDROW_JOB_ID"]) == (("python", "train.py"), True, job.job_id)
         it.market.report(spec, WorkloadPhase.WAITING_FILES)
         await it.tick(2)
-        assert it.inside.sent == {spec.cluster_id: (b"folder", True)}
+        assert it.inside.sent == {spec.cluster_id: (FOLDER, True)}
         assert it.inside.times_sent == 1, "before its host could say that it runs"
         it.run(spec)
         await it.tick()
@@ -182,6 +182,43 @@ async def test_children_wait_and_fall_with_their_parent(tmp_path) -> None:
             await it.submit(after=(JobId("job_none"),))
 
 
+@pytest.mark.parametrize(
+    ("refuses", "state", "reason"),
+    [
+        ([InvalidInput("'../x' leads out of the folder.")], S.FAILED, "its host refused the folder: '../x' leads out"),
+        ([TooLarge("The files are larger than the limit.")], S.FAILED, "its host refused the folder: The files are"),
+        ([Unavailable("The host is busy.")], S.STARTING, ""),
+        ([Unavailable("The host is busy.")] * 400, S.FAILED, "its folder did not come to its host within 600 s: The"),
+    ],
+)
+async def test_a_folder_that_its_host_refuses_ends_the_job_and_another_try_has_its_time(
+    tmp_path, refuses, state, reason
+) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit(await_files=True)
+        await it.jobs.put_folder(principal(), job.job_id, once(FOLDER))
+        await it.tick()
+        it.market.report(it.market.spec(), WorkloadPhase.WAITING_FILES)
+        it.inside.refuses = list(refuses)
+        for _ in range(3):
+            await it.tick(2)
+            it.clock.advance(decide.SEND_NS // 2)
+        job = await it.get(job)
+        assert (job.state, job.reason[: len(reason)]) == (state, reason)
+        assert bool(it.market.commands(CommandKind.DELETE)) is (state is S.FAILED), "its host is free again"
+
+
+@pytest.mark.parametrize("body", [b"", b"hello", b"\x1f\x8b" + bytes(1022), FOLDER[:400], FOLDER[:512], b"x" * 1024])
+async def test_what_is_no_whole_tar_is_refused_and_the_job_goes_on_waiting(tmp_path, body) -> None:
+    async with world(tmp_path) as it:
+        job = await it.submit(await_files=True)
+        with pytest.raises(InvalidInput, match=r"not a (whole )?tar archive"):
+            await it.jobs.put_folder(principal(), job.job_id, once(body))
+        assert (await it.get(job)).folder_bytes is None
+        assert await it.jobs.put_folder(principal(), job.job_id, once(FOLDER)) == len(FOLDER)
+
+
 async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()
@@ -191,7 +228,7 @@ async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> 
         assert await it.jobs.submit(principal(), asked, "key") == (first, second)
         with pytest.raises(IdempotencyMismatch):
             await it.jobs.submit(principal(), JobRequest(argv=("false",)), "key")
-        await it.jobs.put_folder(principal(), second.job.job_id, once(b"both"))
+        await it.jobs.put_folder(principal(), second.job.job_id, once(FOLDER))
         await it.tick()
         specs = [it.market.spec(host) for host in (HOST, OTHER)]
         assert sorted([(one.env["WINDROW_ARRAY_INDEX"], one.env["WINDROW_ARRAY_SIZE"]) for one in specs]) == [
@@ -347,7 +384,7 @@ async def test_what_a_job_left_is_had_for_thirty_days(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()
         job = await it.submit(await_files=True)
-        await it.jobs.put_folder(principal(), job.job_id, once(b"folder"))
+        await it.jobs.put_folder(principal(), job.job_id, once(FOLDER))
         await it.tick()
         it.market.report(it.market.spec(), WorkloadPhase.WAITING_FILES)
         await it.tick(2)

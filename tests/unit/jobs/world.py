@@ -1,6 +1,8 @@
 """A market whose jobs go on look by look; the inside of their work is what a test wrote down."""
 
 import asyncio
+import io
+import tarfile
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,16 +22,32 @@ from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.sealed import SealKey
 
 
+def packed(name: str = "train.py", content: bytes = b"") -> bytes:
+    """A tar archive of one file."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+FOLDER = packed()
+
+
 class Inside:
-    """The inside of work."""
+    """The inside of work. refuses: what a host says to a folder, the first one first."""
 
     def __init__(self) -> None:
         self.sent: dict[str, Any] = {}
         self.times_sent = 0
+        self.refuses: list[Exception] = []
         self.log_bytes, self.tar, self.error = b"", b"tar", None
 
     async def send_files(self, principal, cluster_id, body, *, commit):
         self.times_sent += 1
+        if self.refuses:
+            raise self.refuses.pop(0)
         self.sent[cluster_id] = b"".join([piece async for piece in body]), commit
 
     async def log(self, principal, cluster_id, offset):

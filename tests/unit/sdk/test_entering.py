@@ -67,6 +67,22 @@ def test_an_editor_is_given_what_ssh_itself_reads(
     assert proxy.endswith("cluster forward cluster_1 2222 --stdio")
 
 
+@pytest.mark.parametrize(
+    ("request_", "refuses"), [({}, True), ({"argv": ["sshd"]}, False), ({"kind": "service"}, False)]
+)
+def test_a_machine_that_was_started_without_a_key_says_so_and_the_way_out(
+    home: Path, monkeypatch: pytest.MonkeyPatch, request_: dict[str, object], refuses: bool
+) -> None:
+    found = {"id": "cluster_1", "name": "lab", "request": {"ssh_keys": [], **request_}}
+    monkeypatch.setattr(forward, "client", lambda context: answering({}))
+    monkeypatch.setattr(forward, "cluster_named", lambda api, cluster: found)
+    words = ["cluster", "ssh", "--config", "lab"]
+    if refuses:
+        with pytest.raises(WindrowClientError, match=r"started without an SSH key.* exec lab .*--ssh-key"):
+            get_command(app)(words, standalone_mode=False)
+    get_command(app)(words if not refuses else [*words[:3], "--port", "22", "lab"], standalone_mode=False)
+
+
 @pytest.mark.case("B-F17")
 def test_files_that_are_no_keys_are_passed_over_and_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (home / "id_ed25519.pub").write_text(f"{KEY}\n")
