@@ -18,7 +18,6 @@ import { PASSWORD_MIN, passwordFault } from "../identity/account.ts";
 import { count } from "../parts/format.ts";
 import { CheckIcon } from "../parts/icons.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
-import { isByPerson } from "./home.ts";
 
 const HIDDEN = "windrow.getting-started.hidden";
 /** As many as make a fleet worth looking at, and start in some seconds. */
@@ -74,7 +73,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
       ? [
           {
             title: "Rent it once",
-            done: rented ? rented.items.some(isByPerson) : null,
+            done: rented ? rented.items.length > 0 : null,
             about: "Start a machine or a job and see its output, its charts and its receipt.",
             act: <To to="/new">Rent a machine</To>,
           },

@@ -20,7 +20,7 @@ import { LinkButton } from "../parts/LinkButton.tsx";
 import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
-import { emptyIn, idleMinutes, isByPerson } from "./home.ts";
+import { emptyIn, idleMinutes } from "./home.ts";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
 const HOUR_S = 3600;
@@ -221,7 +221,7 @@ function Again({ machines }: { machines: readonly Cluster[] }) {
   const mayRent = useMayOpen("/clusters/new");
   const templates = useQuery({ ...templatesQuery, enabled: mayRent }).data ?? [];
   if (!mayRent) return null;
-  const ended = machines.filter((one) => one.ended_at !== null && isByPerson(one));
+  const ended = machines.filter((one) => one.ended_at !== null);
   const known = [...new Map([...ended].reverse().map((one) => [one.name, one])).values()]
     .reverse()
     .slice(0, AGAIN_MOST);

@@ -27,9 +27,6 @@ export function idleMinutes(lines: readonly (readonly Point[])[], nowMs: number)
 /** "rack7 · GPU 5" */
 export const placeOf = (one: Affected): string => plain(one.name) + (one.gpu === null ? "" : ` · GPU ${one.gpu}`);
 
-/** A rental of a person, and none by which the Master tests a host. */
-export const isByPerson = (one: { name: string }): boolean => !one.name.startsWith("proof of host_");
-
 /** Where a trouble is looked after, and what the button says. */
 export type Way =
   | { label: string; to: "/gpus/$gpuId"; params: { gpuId: string } }

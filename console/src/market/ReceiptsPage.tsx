@@ -1,8 +1,9 @@
 // The list of receipts, and the page of one receipt to check or print.
 
-import { Button, Group, Text } from "@mantine/core";
+import { Button, Group, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt, ReceiptLine, ReceiptTransfer } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
@@ -52,10 +53,17 @@ const COLUMNS: readonly Column<Receipt>[] = [
 ];
 
 export function ReceiptsPage() {
-  const list = usePaged(receiptsQuery(), (row) => row.id);
+  const [withTests, showTests] = useState(false);
+  const list = usePaged(receiptsQuery(undefined, withTests || undefined), (row) => row.id);
   return (
     <div className="wr-page">
       <PageHead title="Receipts" beside={<TestMoney />} />
+      <Switch
+        className="wr-no-print"
+        label="Show the Master's tests of hosts"
+        checked={withTests}
+        onChange={(event) => showTests(event.currentTarget.checked)}
+      />
       <Panel bare label="Receipts">
         <DataTable
           of={["receipt", "receipts"]}

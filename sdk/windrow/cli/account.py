@@ -11,7 +11,7 @@ import typer
 
 from windrow import link
 from windrow.cli import device, resolving
-from windrow.cli.context import AsJson, client
+from windrow.cli.context import AsJson, Tests, client
 from windrow.cli.flags import options
 from windrow.cli.limits import LIMITS, given
 from windrow.cli.output import facts, plain, print_json, say
@@ -320,10 +320,10 @@ RECEIPTS = Table(
 
 @receipt_app.command("ls")
 @lists(RECEIPTS)
-def receipt_ls(context: typer.Context, view: View) -> None:
+def receipt_ls(context: typer.Context, view: View, tests: Tests = False) -> None:
     """List receipts, newest first. `--name`: of the machine."""
     api = client(context)
-    view.print(api, api.items("/receipts"))
+    view.print(api, api.items("/receipts", tests=tests or None))
 
 
 @receipt_app.command("show")

@@ -8,7 +8,7 @@ import typer
 from windrow.cli import cluster_text as text
 from windrow.cli import completing, entering, kept, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
-from windrow.cli.context import AsJson, Watch, Yes, agreed, client
+from windrow.cli.context import AsJson, Tests, Watch, Yes, agreed, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.output import (
@@ -126,10 +126,10 @@ CLUSTERS = Table(
 
 @cluster_app.command("ls")
 @lists(CLUSTERS)
-def cluster_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
+def cluster_ls(context: typer.Context, view: View, watch: Watch = False, tests: Tests = False) -> None:
     """List machines and clusters, newest first."""
     api = client(context)
-    view.print(api, api.items("/clusters", name=view.exact_name))
+    view.print(api, api.items("/clusters", name=view.exact_name, tests=tests or None))
     if watch:
         for _, _, event in api.events("/events/stream"):
             if any(str(subject).startswith("cluster_") for subject in event.get("subjects", [])):

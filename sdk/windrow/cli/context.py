@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from windrow.client import Client
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Tests = Annotated[bool, typer.Option("--tests", help="Also the Master's own tests of hosts.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
