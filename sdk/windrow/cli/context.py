@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windrow.cli.output import say
 from windrow.config import find
 from windrow.errors import InvalidInput
 
@@ -38,6 +39,12 @@ def agreed(yes: bool, question: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Nobody can be asked here, and nothing was done. To confirm, add --yes.")
     confirm(question)
+
+
+def say_link_note(api: "Client") -> None:
+    """Say why a link to the Master may not open for whom it is sent to; nothing where it does."""
+    if note := api.get("/cli").get("link_note"):
+        say(note)
 
 
 def client(context: typer.Context) -> "Client":
