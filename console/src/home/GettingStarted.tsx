@@ -8,6 +8,7 @@ import { put } from "../api/client.ts";
 import {
   cli as cliQuery,
   clusters as clustersQuery,
+  members as membersQuery,
   me as meQuery,
   people as peopleQuery,
   simulatedHosts,
@@ -18,6 +19,7 @@ import { PASSWORD_MIN, passwordFault } from "../identity/account.ts";
 import { count } from "../parts/format.ts";
 import { CheckIcon } from "../parts/icons.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
+import { isShared } from "./home.ts";
 
 const HIDDEN = "windrow.getting-started.hidden";
 /** As many as make a fleet worth looking at, and start in some seconds. */
@@ -47,6 +49,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
   const user = useQuery(userQuery).data;
   const cli = useQuery(cliQuery).data;
   const people = useQuery(peopleQuery).data;
+  const members = useQuery(membersQuery).data;
   const rented = useQuery(clustersQuery.first).data;
   const mayRent = me.roles.includes("renter");
   const real = overview.hosts.total - overview.simulated_hosts;
@@ -91,7 +94,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
     },
     {
       title: "Invite somebody",
-      done: people ? people.length > 1 : null,
+      done: people && members ? isShared(people.length, members.length) : null,
       about: "A colleague gets a link, a renter an account of their own with credit.",
       act: (
         <Group gap="xs">
