@@ -84,6 +84,9 @@ test("relative times look both ways", () => {
   const now = Date.parse("2026-01-01T12:00:00Z");
   expect(relative("2026-01-01T11:59:48Z", now)).toBe("12 s ago");
   expect(relative("2026-01-01T15:00:00Z", now)).toBe("in 3 h");
+  expect(relative("2026-01-01T19:59:58Z", now), "just after 8 h were chosen").toBe("in 8 h");
+  expect(relative("2026-01-08T11:59:50Z", now)).toBe("in 7 d");
+  expect(relative("2026-01-01T11:00:10Z", now)).toBe("1 h ago");
   expect(relative("2026-01-01T11:59:59.500Z", now)).toBe("now");
   expect(relative("nonsense", now)).toBe(DASH);
 });

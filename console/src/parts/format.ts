@@ -166,7 +166,11 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small ? `${large} ${largeUnit} ${small} ${smallUnit}` : `${large} ${largeUnit}`;
 }
 
-/** "now", "12 s ago", "in 3 h": one unit, since the exact time is in the tooltip. */
+const LONGEST = [86400, "d", Number.POSITIVE_INFINITY] as const;
+/** Seconds, the unit, and from how many of them the next one is used. */
+const STEPS = [[1, "s", 60], [60, "min", 60], [3600, "h", 24], LONGEST] as const;
+
+/** "now", "12 s ago", "in 3 h": the nearest in one unit, since the exact time is in the tooltip. */
 export function relative(iso: string | null | undefined, nowMs: number): string {
   if (!iso) return DASH;
   const at = Date.parse(iso);
@@ -174,14 +178,8 @@ export function relative(iso: string | null | undefined, nowMs: number): string 
   const seconds = Math.round((nowMs - at) / 1000);
   const size = Math.abs(seconds);
   if (size < 2) return "now";
-  const [n, unit] =
-    size < 60
-      ? [size, "s"]
-      : size < 3600
-        ? [Math.floor(size / 60), "min"]
-        : size < 86400
-          ? [Math.floor(size / 3600), "h"]
-          : [Math.floor(size / 86400), "d"];
+  const [step, unit] = STEPS.find(([step, , most]) => Math.round(size / step) < most) ?? LONGEST;
+  const n = Math.round(size / step);
   return seconds > 0 ? `${n} ${unit} ago` : `in ${n} ${unit}`;
 }
 
