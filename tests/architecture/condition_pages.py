@@ -42,7 +42,8 @@ HEADINGS: Final = {
     Scope.ACCESS: "A relay",
 }
 LINE_CHARS: Final = 120
-WORDS_HEAD: Final = '''"""A paragraph for each condition of hosts, GPUs, relays and the Master; `make conditions` writes it. Pure."""
+WORDS_HEAD: Final = '''\
+"""A paragraph for each condition of hosts, GPUs, relays and the Master; `make conditions` writes it. Pure."""
 
 from typing import Final
 
