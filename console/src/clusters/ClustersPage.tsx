@@ -49,7 +49,7 @@ const COLUMNS: readonly Column<Cluster>[] = [
     "cost_so_far",
     "Cost so far",
     (row) => row.cost_so_far,
-    (cost) => amount(cost, 2, 6),
+    (cost) => amount(cost),
   ),
   moment("created_at", "Created", (row) => row.created_at),
   moment("ended_at", "Ended", (row) => row.ended_at),

@@ -77,9 +77,9 @@ function Balance({ me, project }: { me: Me; project: SpendingLimit | undefined }
   return (
     <Panel label="Balance">
       <div className="wr-figures">
-        <Figure label="available" value={money(me.balance.amount, unit, 2, 4)} />
-        {project && <Figure label="reserved for what runs" value={money(project.held, unit, 2, 4)} />}
-        {project && <Figure label="costs now" value={`${amount(project.hourly_cost, 2, 4)} ${unit}/h`} />}
+        <Figure label="available" value={money(me.balance.amount, unit)} />
+        {project && <Figure label="reserved for what runs" value={money(project.held, unit)} />}
+        {project && <Figure label="costs now" value={`${amount(project.hourly_cost)} ${unit}/h`} />}
         {left !== null && <Figure label="until it is used up" value={duration(Math.floor(left / 60) * 60)} />}
         {me.master.currency_is_test && <TestMoney />}
       </div>
@@ -145,7 +145,7 @@ function Machine({ machine, isWatched }: { machine: Cluster; isWatched: boolean 
       </span>
       <span className="wr-lines-figures">
         <span>{perHour(machine.price_per_hour)}</span>
-        <span className="wr-quiet">{amount(machine.cost_so_far, 2, 4)} so far</span>
+        <span className="wr-quiet">{amount(machine.cost_so_far)} so far</span>
         {machine.ends_at && (
           <span className="wr-quiet">
             ends <When at={machine.ends_at} />
@@ -202,11 +202,11 @@ function Spent() {
           <>
             <div className="wr-figures" style={{ marginBottom: 10 }}>
               <div data-testid="spent-month">
-                <Figure label="this month" value={money(spent, currency, 2, 4)} />
+                <Figure label="this month" value={money(spent, currency)} />
               </div>
-              <Figure label="today (UTC)" value={amount(today, 2, 4)} />
-              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast, 2, 2)} />}
-              {limit !== null && <Figure label="limit a month" value={amount(limit, 2, 2)} />}
+              <Figure label="today (UTC)" value={amount(today)} />
+              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast)} />}
+              {limit !== null && <Figure label="limit a month" value={amount(limit)} />}
             </div>
             <DayBars days={days} unit={plain(currency)} label="Spent by day" />
           </>

@@ -77,7 +77,7 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
 }
 
 function Figures({ found }: { found: Earnings }) {
-  const short = (text: string) => amount(text, 2, 2);
+  const short = (text: string) => amount(text);
   return (
     <div className="wr-figures">
       <div data-testid="earned">
@@ -118,7 +118,7 @@ function Hours({ times, currency }: { times: GpuTimes; currency: string }) {
             <dd>{decimal(hours[use], 1)} h</dd>
             {use !== "rented" && (
               <dd className="wr-lost">
-                lost {amount(times.lost[use], 2, 2)} {currency}
+                lost {amount(times.lost[use])} {currency}
               </dd>
             )}
           </div>
@@ -150,7 +150,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
       "amount",
       "Earned",
       (row) => row.amount,
-      (text) => amount(text, 2, 4),
+      (text) => amount(text),
     ),
     ...(found.scope === "all"
       ? [
@@ -158,7 +158,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
             "fees",
             "Fees",
             (row) => row.fees,
-            (text) => amount(text, 2, 4),
+            (text) => amount(text),
           ),
         ]
       : []),
@@ -168,7 +168,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
         `lost_${state}`,
         `Lost: ${state}`,
         (row) => row.times?.lost[state],
-        (text) => (text === undefined ? DASH : amount(text, 2, 2)),
+        (text) => (text === undefined ? DASH : amount(text)),
         { optional: state === "paused" || state === "offline" },
       ),
     ),

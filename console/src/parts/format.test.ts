@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import MONEY from "../../../tests/support/money_shown.json";
 import {
   amount,
   bitrate,
@@ -61,13 +62,11 @@ test("a field of a GPU is a figure, yes or no, or words, and a dash where it was
   expect(fieldText("one switch: 1 2", "")).toBe("one switch: 1 2");
 });
 
-test("money is never a float, and is cut in the payer's favour", () => {
-  expect(amount("0.1")).toBe("0.10");
-  expect(amount("1234567.891234567")).toBe("1,234,567.891234");
-  expect(amount("0.999999999", 2, 6)).toBe("0.999999");
-  expect(amount("0.00001234", 2, 4)).toBe("0.00001");
-  expect(amount("99999999999999999999.01")).toBe("99,999,999,999,999,999,999.01");
-  expect(amount("-3.5")).toBe("−3.50");
+test("money is never a float, and is rounded half up to four decimals", () => {
+  // The command is held to the same cases.
+  for (const [text, digits, shown] of MONEY as [string, number, string][])
+    expect(amount(text, digits).replaceAll(",", "").replace("−", "-"), text).toBe(shown);
+  expect(amount("-1234567.5")).toBe("−1,234,567.50");
   expect(amount("soon")).toBe("soon");
   expect(perHour("0.0800")).toBe("0.08/h");
 });

@@ -9,6 +9,7 @@ from windrow.cli.context import AsJson, Yes, client, confirm, say_link_note
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
 from windrow.client import Client
+from windrow.words import money_text
 
 people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
 credit_app = typer.Typer(help="Test credits of accounts (operators).", no_args_is_help=True)
@@ -138,7 +139,7 @@ def credit_settle(
 
 
 def _balance(item: dict[str, Any]) -> str:
-    return f"{item['balance']['amount']} {item['balance']['currency']}"
+    return f"{money_text(item['balance']['amount'])} {item['balance']['currency']}"
 
 
 def _print(item: dict[str, Any], as_json: bool) -> None:
