@@ -173,8 +173,11 @@ function SetPassword({ user }: { user: Profile }) {
       await put("/user/password", { password });
     },
     gcTime: 0,
-    onSuccess: () => notifications.show({ message: "Your password is set" }),
-    onSettled: () => void client.invalidateQueries({ queryKey: userQuery.queryKey }),
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: userQuery.queryKey }); // the form closes first
+      notifications.show({ message: "Your password is set" });
+    },
+    onError: () => void client.invalidateQueries({ queryKey: userQuery.queryKey }), // the address may be set
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
@@ -182,9 +185,12 @@ function SetPassword({ user }: { user: Profile }) {
   };
   return (
     <form onSubmit={send} noValidate>
-      <Group gap="sm" align="flex-start">
+      <Group gap="sm" align="flex-end">
         <TextInput
           label="Mail address"
+          description="You sign in with it."
+          flex="1 1 240px"
+          maw={320}
           type="email"
           autoComplete="username"
           value={address}
@@ -192,15 +198,17 @@ function SetPassword({ user }: { user: Profile }) {
         />
         <PasswordInput
           label="New password"
-          description={`At least ${PASSWORD_MIN} characters.`}
-          inputWrapperOrder={["label", "input", "description", "error"]}
+          // The fault stands in the place of the rule, so that nothing moves.
+          description={password && fault ? undefined : `At least ${PASSWORD_MIN} characters.`}
+          inputWrapperOrder={["label", "description", "error", "input"]}
           autoComplete="new-password"
-          miw={240}
+          flex="1 1 240px"
+          maw={320}
           value={password}
           error={password && fault}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        <Button type="submit" mt={22} loading={act.isPending} disabled={!address.includes("@") || fault !== undefined}>
+        <Button type="submit" size="sm" loading={act.isPending} disabled={!address.includes("@") || fault !== undefined}>
           Set the password
         </Button>
       </Group>

@@ -141,4 +141,6 @@ def _income(said: Item) -> list[tuple[str, Any]]:
         rows.append(("Rented", f"{ratio_text(times['occupancy_ratio'])} of the time"))
         lost = ", ".join(f"{state} {money_text(times['lost'][state])}" for state in STATES)
         rows.append(("Lost, estimated", f"{lost} {money}, at the present prices"))
+    simulated = ", and simulated hosts" if any(one.get("simulated") for one in said["rows"]) else ""
+    rows.append(("Counted too", f"the Master's own tests of hosts{simulated}"))
     return rows

@@ -88,6 +88,7 @@ def test_a_person_reads_the_forecast_its_method_and_until_when_there_is_money(
     ):
         assert words in text
     assert "25 % of the time" in text and "idle 3.00, paused 0.00, faulty 1.50" in text
+    assert "the Master's own tests of hosts" in text
     assert "None" not in text
 
 
