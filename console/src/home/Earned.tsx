@@ -48,8 +48,8 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
       </div>
       <DayBars days={revenue.days} unit={unit} label="Earned by day" />
       <Text size="xs" className="wr-quiet" mt={8}>
-        Paid to {revenue.scope === "all" ? "providers and the platform" : "you"}, also by the Master for its own tests of
-        hosts, and for rentals of simulated hosts. Hourly figures leave simulated hosts out.
+        Paid to {revenue.scope === "all" ? "providers and the platform" : "you"}, also by the Master for its own tests
+        of hosts, and for rentals of simulated hosts. Hourly figures leave simulated hosts out.
       </Text>
     </Panel>
   );

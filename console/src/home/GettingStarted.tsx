@@ -208,7 +208,12 @@ function SetPassword({ user }: { user: Profile }) {
           error={password && fault}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        <Button type="submit" size="sm" loading={act.isPending} disabled={!address.includes("@") || fault !== undefined}>
+        <Button
+          type="submit"
+          size="sm"
+          loading={act.isPending}
+          disabled={!address.includes("@") || fault !== undefined}
+        >
           Set the password
         </Button>
       </Group>

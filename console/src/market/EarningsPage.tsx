@@ -70,8 +70,8 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
       <Text size="xs" className="wr-quiet">
         Months and days are in UTC. Amounts are what the ledger paid, without the platform's share, also by the Master
         for its own tests of hosts.{" "}
-        {found.rows.some((row) => row.simulated) && "Simulated hosts are counted in all figures. "}Rented hours are billed
-        ones; idle, paused, faulty and offline hours are estimated from recorded changes of hosts and GPUs, and
+        {found.rows.some((row) => row.simulated) && "Simulated hosts are counted in all figures. "}Rented hours are
+        billed ones; idle, paused, faulty and offline hours are estimated from recorded changes of hosts and GPUs, and
         what they would have brought from the present prices.
       </Text>
     </div>
