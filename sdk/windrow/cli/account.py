@@ -31,7 +31,7 @@ from windrow.client import Client
 from windrow.config import Config, forget, kept, known_authority, refuse_plain_http, save, save_authority
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
 from windrow.transport import fetch_authority
-from windrow.words import money_text, seconds_text
+from windrow.words import money_text
 
 FACTOR_REQUIRED = "second_factor_required"
 MARKETS_OWN = "cli.json"
@@ -318,7 +318,7 @@ RECEIPTS = Table(
         Column("CLUSTER", lambda r: r.get("cluster_name") or r["cluster_id"], most=20),
         Column("STATE", lambda r: r.get("state")),
         Column("AMOUNT", lambda r: f"{money_text(r['amount'])} {r['currency']}"),
-        Column("SECONDS", lambda r: r["running_seconds"], 3, show=seconds_text),
+        Column("SECONDS", lambda r: r["running_seconds"], 3),
         time_column("ENDED", lambda r: r.get("ended_at"), 2),
         Column("TIER", lambda r: r.get("tier"), 4),
     ),
