@@ -316,8 +316,8 @@ class ConditionCode(StrEnum):
         "Hardware fault",
         Effect.FAULT,
         Severity.TICKET,
-        "The driver reported a fault of the hardware, which no program causes.",
-        "Reset the GPU (`sudo nvidia-smi -r -i INDEX`) or reboot the host. The GPU's events and `dmesg` have the XID.",
+        "The driver reported a fault of the hardware, which no program causes; the GPU's events have its XID.",
+        "Reset the GPU (`sudo nvidia-smi -r -i INDEX`) or reboot the host.",
     )
     GPU_REMAP_PENDING = _gpu(
         "gpu.remap_pending",

@@ -3,6 +3,7 @@
 `windrow explain` and docs/errors.md are made of this table; a test compares its codes with those of the Master.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 PARAGRAPHS: Final[dict[str, str]] = {
@@ -160,6 +161,6 @@ PARAGRAPHS: Final[dict[str, str]] = {
 }
 
 
-def first_sentence(code: str) -> str:
+def first_sentence(code: str, texts: Mapping[str, str] = PARAGRAPHS) -> str:
     """What happened, in a sentence."""
-    return PARAGRAPHS[code].split(". ")[0].rstrip(".") + "."
+    return texts[code].split(". ")[0].rstrip(".") + "."

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from windrow.client import Client
 from windrow.errors import ApiProblem, InvalidInput, NoPlace
-from windrow.words import counted
+from windrow.words import counted, money_text
 
 GIB: Final = 1 << 30
 DECIDED: Final = {"tier": "tier", "host_id": "host", "slice": "slice", "runtime": "runtime"}
@@ -102,13 +102,13 @@ def _placed(
 def said(best: Mapping[str, Any]) -> str:
     """A recommendation in one line."""
     if best.get("waits"):
-        return f"Chosen: {best['backend']}, which is busy now, at {Decimal(best['price_per_hour']):.2f} USD an hour."
+        return f"Chosen: {best['backend']}, which is busy now, at {money_text(best['price_per_hour'], 2)} USD an hour."
     cost = best["cost_estimate"]
     words = ", ".join(best["pros"])
     if cost["total"] is None:
-        forecast = f"{Decimal(cost['hourly']):.2f} USD an hour"
+        forecast = f"{money_text(cost['hourly'], 2)} USD an hour"
     else:
-        low, total, high = (f"{Decimal(cost[name]):.2f}" for name in ("low", "total", "high"))
+        low, total, high = (money_text(cost[name], 2) for name in ("low", "total", "high"))
         forecast = f"expected cost {total} USD ({low} to {high})"
     return f"Chosen: {best['backend']}, {forecast}" + (f": {words}." if words else ".")
 

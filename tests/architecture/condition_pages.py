@@ -1,6 +1,9 @@
-"""Writes the runbook and the Prometheus rules of conditions: `python -m tests.architecture.condition_pages`."""
+"""Writes the runbook, the Prometheus rules and the command's words of conditions, from their table:
+`python -m tests.architecture.condition_pages`.
+"""
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +11,7 @@ from windrow_proto.conditions import PAGE, ConditionCode, Scope, Severity
 
 ROOT = Path(__file__).parents[2]
 RULES: Final = "deploy/prometheus/conditions.yml"
+WORDS: Final = "sdk/windrow/conditions.py"
 HEAD: Final = """# Conditions
 
 This page is the runbook: what is not as it should be, what follows, and what to do. `make conditions` writes it from
@@ -37,6 +41,14 @@ HEADINGS: Final = {
     Scope.MASTER: "The Master",
     Scope.ACCESS: "A relay",
 }
+LINE_CHARS: Final = 120
+WORDS_HEAD: Final = '''\
+"""A paragraph for each condition of hosts, GPUs, relays and the Master; `make conditions` writes it. Pure."""
+
+from typing import Final
+
+CONDITIONS: Final[dict[str, str]] = {
+'''
 RULES_HEAD: Final = """# Written by `make conditions` from proto/windrow_proto/conditions.py; change it there.
 groups:
   - name: windrow-conditions
@@ -58,7 +70,24 @@ def rules() -> str:
 
 def written() -> tuple[tuple[Path, str], ...]:
     """Each file with what it has to hold."""
-    return (ROOT / PAGE, page()), (ROOT / RULES, rules())
+    return (ROOT / PAGE, page()), (ROOT / RULES, rules()), (ROOT / WORDS, words())
+
+
+def words() -> str:
+    """What `windrow explain` says of each, as a module of the SDK, which does without windrow_proto."""
+    return WORDS_HEAD + "".join(_paragraph(code) for code in ConditionCode) + "}\n"
+
+
+def _paragraph(code: ConditionCode) -> str:
+    """As the formatter leaves it: in one line where it fits, else in parentheses."""
+    text = f"{code.words} {code.remedy}"
+    row = f'    "{code}": {json.dumps(text, ensure_ascii=False)},\n'
+    if len(row) <= LINE_CHARS + 1:
+        return row
+    width = LINE_CHARS - 8
+    parts = [text] if len(text) + 2 <= width else textwrap.wrap(text, width - 10, drop_whitespace=False)
+    quoted = "".join(f"        {json.dumps(part, ensure_ascii=False)}\n" for part in parts)
+    return f'    "{code}": (\n{quoted}    ),\n'
 
 
 def _section(scope: Scope) -> str:

@@ -196,7 +196,8 @@ def _session_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/cli")
     async def cli() -> Json:
-        return {"command": world.command_line, "url": "https://market.example:8443", "this_machine_only": False}
+        here = {"url": "https://market.example:8443", "this_machine_only": False, "link_note": None}
+        return here | {"command": world.command_line}
 
 
 def _token_routes(app: FastAPI, world: World) -> None:

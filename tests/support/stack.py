@@ -167,7 +167,7 @@ def stack(
         data_dir = place / "data"
         if not data_dir.exists():
             choose_ports(data_dir)
-        words = [*command, "up", "--data-dir", str(data_dir), *flags]
+        words = [*command, "up", "--data-dir", str(data_dir), "--no-faults", *flags]
         with started(words, data_dir, place / "up.log", environment) as running:
             yield running
             secrets, found = _watched(running)

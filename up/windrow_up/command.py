@@ -27,6 +27,10 @@ def command(
         int | None,
         typer.Option(min=0, max=SIMULATED_MAX, help="Simulated hosts to add; without it as set in the console."),
     ] = None,
+    faults: Annotated[
+        bool,
+        typer.Option(help="A few of the simulated hosts break, to see what is shown: lost GPU, hot GPU, full disk."),
+    ] = True,
     once: Annotated[bool, typer.Option("--once", help="Rent this host once, print the receipt, and stop.")] = False,
     masters: Annotated[
         int, typer.Option(min=1, max=MASTERS_MAX, help="Number of Masters: one leads, the others stand by.")
@@ -49,7 +53,8 @@ def command(
         raise typer.Exit(1) from None
 
     async def main(windrow: str) -> int:
-        return await Market(UpConfig(path, listen, public, simulate, once, masters, proxies, windrow)).run()
+        asked = UpConfig(path, listen, public, simulate, once, masters, proxies, windrow, faults)
+        return await Market(asked).run()
 
     try:
         found = config.surroundings(path, is_default=data_dir == DATA_DIR, is_once=once)

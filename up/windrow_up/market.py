@@ -58,6 +58,8 @@ class UpConfig:
     trusted_proxies: tuple[str, ...] = ()
     windrow: str = "windrow"
     """How the command is written so that it works in every folder."""
+    faults: bool = False
+    """A few of the simulated hosts break."""
 
 
 class Market:
@@ -149,6 +151,8 @@ class Market:
         if self._config.listen != "127.0.0.1":
             self.say(f"HTTPS    {record['https_url']}  (public key {record['ca_sha256'][:16]}...)")
         self.say(f"Token    in {self._cli.path}", secret=f": {record['token']}")
+        if not sys.stdout.isatty():  # the address above came without its key
+            self.say(f"Sign in  {self._config.windrow} open    (prints the console's address with a key)")
 
     def _launch_master(self, number: int) -> None:
         name, line = "master" if number == 0 else f"master-{number + 1}", self._requests.open()
@@ -255,6 +259,7 @@ class Market:
         _write_secret(token_file, "\n".join(tokens) + "\n")
         arguments = ["simulate", "--count", str(count), "--data-dir", str(folder)]
         arguments += ["--master", self._cli.read()["local_url"], "--token-file", str(token_file)]
+        arguments += ["--faults"] if self._config.faults else []
         self._launch("simulated", supervisor.module("windrow_agent", *arguments))
         self._simulated_now = count
         self.say(f"Simulated neighbours: {count}, marked as such everywhere")

@@ -50,6 +50,8 @@ class Config:
     seed: int = 1
     sample_every_s: int = 1
     """Of simulated hosts: the least seconds between two samples."""
+    has_faults: bool = False
+    """Of simulated hosts: a few of them break."""
     is_sure: bool = False
     is_json_wanted: bool = False
     is_speed_wanted: bool = False
@@ -106,6 +108,7 @@ def parse(arguments: Sequence[str]) -> Config:
         count=count,
         seed=getattr(found, "seed", 1),
         sample_every_s=sample_every_s,
+        has_faults=getattr(found, "faults", False),
         is_sure=getattr(found, "yes", False),
         is_json_wanted=getattr(found, "json", False),
         is_speed_wanted=getattr(found, "bandwidth", False),
@@ -217,6 +220,9 @@ def command_line() -> argparse.ArgumentParser:
     )
     simulate.add_argument("--name", default="simulated", help="the name of these hosts, before their number")
     simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
+    simulate.add_argument(
+        "--faults", action="store_true", help="a few of these hosts break: a GPU is lost, one is hot, a disk is full"
+    )
     simulate.add_argument(
         "--sample-every",
         type=int,

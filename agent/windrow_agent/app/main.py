@@ -30,7 +30,7 @@ from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.host import benchmarks
 from windrow_agent.host.psutil_reader import PsutilHost
-from windrow_agent.host.simulated import SimulatedHost
+from windrow_agent.host.simulated import FAULTS, Fault, SimulatedHost
 from windrow_agent.link.access_connector import Look, look_nowhere
 from windrow_agent.link.membership import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.link.resolver import Resolver
@@ -66,6 +66,8 @@ SIMULATED_DISK_THREADS: Final = 4
 JOINS_AT_ONCE: Final = 4
 DIALS_AT_ONCE: Final = 64
 """Of the simulated hosts of a process, which have one machine's processors: more would all be too late together."""
+FAULT_AFTER_S: Final = 20.0
+"""Of a simulated host: it is listed by then, as a host that worked before."""
 RESTART_ADVISED_CHECK_S: Final = 30.0
 EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""
@@ -190,13 +192,16 @@ def simulated_agent(
     places: Sequence[Place] = (),
     gate: asyncio.Semaphore | None = None,
     sample_every_s: int = 1,
+    fault: Fault | None = None,
 ) -> tuple[AgentService, Membership]:
     """Host number `index` of the fleet that `seed` draws, with its own keys, connection and spool. calls: the thread of
-    what it asks a Master outside the link; gate: of all that dial in this process."""
+    what it asks a Master outside the link; gate: of all that dial in this process; fault: it has it soon."""
     clock, rng = BootClock(), SystemRng()
     seeds, copies = _places(places)
     membership = Membership(data_dir, clock, rng, calls, copies)
     host = SimulatedHost(seed, index, clock)
+    if fault is not None:
+        asyncio.get_running_loop().call_later(FAULT_AFTER_S, host.break_down, fault)
 
     async def figures() -> tuple[Benchmark, ...]:
         return host.benchmarks()
@@ -224,7 +229,7 @@ def simulated_agent(
         look=_look(membership.host_id, rng, seeds),
         ask=membership.newer_regions,
         tls=membership.tls,
-        faults=lambda: faults(crashes),
+        faults=lambda: (*faults(crashes), *host.conditions()),
     )
     return AgentService(parts), membership
 
@@ -301,7 +306,10 @@ async def simulate(config: Config, crashes: Crashes) -> int:
     runners = [SharedRunner(threads[index % len(threads)]) for index in range(len(folders))]
     common = (calls, crashes, config.seeds, dialling, config.sample_every_s)
     agents = [
-        simulated_agent(folder, config.seed, index, runners[index], *common) for index, folder in enumerate(folders)
+        simulated_agent(
+            folder, config.seed, index, runners[index], *common, FAULTS.get(index) if config.has_faults else None
+        )
+        for index, folder in enumerate(folders)
     ]
     return await serve(agents)
 

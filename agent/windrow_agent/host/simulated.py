@@ -1,6 +1,7 @@
 """A host that does not exist: drawn from a seed, behind the ports of a real one, marked simulated everywhere."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final
 
 from windrow_agent.core.gpu_port import GpuBackend
@@ -9,6 +10,7 @@ from windrow_agent.core.scaling import hundredths, kibibytes, mebibytes, permill
 from windrow_agent.gpu.drawn_rates import DrawnRates, draw
 from windrow_agent.gpu.personas import FLEET, HOSTS, HostPersona
 from windrow_agent.gpu.simulated import SimulatedGpus, unit, wave
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.metrics import BENCHMARK_UNIT, CPU_HASH, DISK_WRITE, MEMORY_COPY, MEMORY_COPY_THREADS
 from windrow_proto.model import Benchmark
 from windrow_proto.ports import Clock
@@ -19,6 +21,21 @@ SHA256_PER_PROCESSOR: Final = 1e9
 
 MEMORY_PER_PROCESSOR: Final = 5e9
 DISK: Final = 1.8e9
+
+
+class Fault(Enum):
+    """A fault of a simulated host, to see how faults are shown and what is done about them."""
+
+    GPU_LOST = "gpu_lost"
+    GPU_HOT = "gpu_hot"
+    DISK_FULL = "disk_full"
+
+
+FAULTS: Final = {1: Fault.GPU_LOST, 6: Fault.GPU_HOT, 11: Fault.DISK_FULL}
+"""By the number of the host: few, and each of another model, so that a fleet of fifty is mostly well."""
+OFF_THE_BUS: Final = 79
+"""The XID of a card that has fallen off its bus."""
+FAULTY_CARD: Final = 2
 
 
 class SimulatedHost:
@@ -34,6 +51,22 @@ class SimulatedHost:
         self.gpus = SimulatedGpus(self.persona.gpu, self.persona.gpu_count, self.key, clock)
         self.reader = SimulatedReader(self.persona, self.key, index, clock)
         self._clock = clock
+        self._conditions: tuple[str, ...] = ()
+
+    def break_down(self, fault: Fault) -> None:
+        """Have this fault from now on, as long as this process runs."""
+        if fault is Fault.GPU_LOST:
+            self.gpus.xid(FAULTY_CARD, OFF_THE_BUS)
+            self.gpus.lose(FAULTY_CARD)
+        elif fault is Fault.GPU_HOT:
+            self.gpus.heat(FAULTY_CARD)
+        else:
+            self.reader.fill_disk()
+            self._conditions = (ConditionCode.AGENT_DISK_FULL.value,)
+
+    def conditions(self) -> tuple[str, ...]:
+        """The conditions of the host itself, by their codes."""
+        return self._conditions
 
     @property
     def backend(self) -> GpuBackend:
@@ -67,6 +100,11 @@ class SimulatedReader:
         self._began_ns = clock.monotonic_ns()
         self._counted_ns = self._began_ns
         self._counters = [0.0, 0.0, 0.0, 0.0]
+        self._is_disk_full = False
+
+    def fill_disk(self) -> None:
+        """Nothing is free on its disk from now on."""
+        self._is_disk_full = True
 
     def facts(self) -> HostFacts:
         """A machine of this persona; its name says that it is simulated."""
@@ -100,7 +138,7 @@ class SimulatedReader:
             103: hundredths(cpu / 100 * self._persona.cpu_count),
             104: kibibytes(received),
             105: kibibytes(sent),
-            106: mebibytes(40 * GIB + written),
+            106: mebibytes(self._persona.disk_bytes if self._is_disk_full else 40 * GIB + written),
             107: kibibytes(read),
             108: kibibytes(written),
             109: 0,

@@ -294,6 +294,8 @@ export const bindings = all<Binding>(["bindings"], "/resources", { refetchInterv
 export const volumes = all<Volume>(["volumes"], "/volumes", { refetchInterval: CALM_MS });
 export const secrets = all<Secret>(["secrets"], "/secrets", { refetchInterval: CALM_MS });
 export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
+/** With those by which the Master tests hosts. */
+export const clustersAndTests = paged<Cluster>(["clusters", "tests"], "/clusters", BRISK_MS, { tests: true });
 export const cluster = (id: string) =>
   one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 /** The resources that a cluster has used. endedAt: where the charts end; null: now. */
@@ -352,8 +354,8 @@ export const forecast = (routeId: string, over: boolean) =>
     retry: false,
   });
 export const keptEstimates = paged<KeptEstimate>(["kept estimates"], "/routes", CALM_MS);
-export const receipts = (clusterId?: string) =>
-  paged<Receipt>(["receipts", clusterId ?? ""], "/receipts", CALM_MS, { cluster: clusterId });
+export const receipts = (clusterId?: string, tests?: true) =>
+  paged<Receipt>(["receipts", clusterId ?? "", tests ?? false], "/receipts", CALM_MS, { cluster: clusterId, tests });
 export const receipt = (id: string) =>
   one<Receipt>(["receipt", id], `/receipts/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 

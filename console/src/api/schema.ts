@@ -432,6 +432,8 @@ export interface CliOut {
   url: string;
   /** No other machine reaches that address */
   this_machine_only: boolean;
+  /** Why a link here may not open for others, and what to do; null: it does */
+  link_note: string | null;
 }
 
 /** A cluster, and the operation that makes or ends it. */

@@ -334,7 +334,7 @@ function Costs({ cluster, currency }: { cluster: Cluster; currency: string }) {
     <div className="wr-figures" style={{ marginBottom: 16 }}>
       <Figure
         label="cost so far"
-        value={<span data-testid="cost">{amount(cluster.cost_so_far, 2, 6)}</span>}
+        value={<span data-testid="cost">{amount(cluster.cost_so_far)}</span>}
         note={
           <>
             {currency} <TestMoney />

@@ -1,10 +1,12 @@
-// The list of the account's clusters.
+// The list of the account's clusters: those that run or wait, and at a press those that ended and the Master's tests.
 
+import { Button, Group, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
-import { clusters as clustersQuery } from "../api/queries.ts";
+import { useState } from "react";
+import { clustersAndTests, clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
-import { amount, listed, perHour, plain, words } from "../parts/format.ts";
+import { amount, count, listed, perHour, plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { TestMoney } from "../parts/state.tsx";
@@ -47,7 +49,7 @@ const COLUMNS: readonly Column<Cluster>[] = [
     "cost_so_far",
     "Cost so far",
     (row) => row.cost_so_far,
-    (cost) => amount(cost, 2, 6),
+    (cost) => amount(cost),
   ),
   moment("created_at", "Created", (row) => row.created_at),
   moment("ended_at", "Ended", (row) => row.ended_at),
@@ -55,8 +57,15 @@ const COLUMNS: readonly Column<Cluster>[] = [
   identity((row) => row.id, { optional: true }),
 ];
 
+/** As the command has it; one that is stopped can be started again. */
+const ENDED: ReadonlySet<string> = new Set(["deleted", "finished", "failed"]);
+
 export function ClustersPage() {
-  const list = usePaged(clustersQuery, (row) => row.id);
+  const [withEnded, showEnded] = useState(false);
+  const [withTests, showTests] = useState(false);
+  const list = usePaged(withTests ? clustersAndTests : clustersQuery, (row) => row.id);
+  const rows = withEnded ? list.rows : list.rows?.filter((row) => !ENDED.has(row.phase.toLowerCase()));
+  const hidden = (list.rows?.length ?? 0) - (rows?.length ?? 0);
   const make = (
     <PageButton to="/new" icon={<PlusIcon />}>
       New machine
@@ -65,17 +74,39 @@ export function ClustersPage() {
   return (
     <div className="wr-page">
       <PageHead title="Machines" beside={<TestMoney />} actions={make} />
+      <Group gap="md" className="wr-no-print">
+        <Switch label="Show ended" checked={withEnded} onChange={(event) => showEnded(event.currentTarget.checked)} />
+        <Switch
+          label="Show the Master's tests of hosts"
+          checked={withTests}
+          onChange={(event) => showTests(event.currentTarget.checked)}
+        />
+      </Group>
       <Panel bare label="Machines">
         <DataTable
           of={["machine", "machines"]}
           columns={COLUMNS}
           {...list}
+          rows={rows}
           address
           empty={
-            <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
-              A machine is a rented host, or a part of one, with your command on it or your shell. Create one here, or
-              from a terminal:
-            </Empty>
+            hidden ? (
+              <Empty
+                title="Nothing runs or waits"
+                action={
+                  <Button variant="default" onClick={() => showEnded(true)}>
+                    Show {count(hidden)} ended
+                  </Button>
+                }
+              >
+                All machines of this list have ended.
+              </Empty>
+            ) : (
+              <Empty title="Nothing rented yet" command="windrow run -- python -c 'print(6 * 7)'" action={make}>
+                A machine is a rented host, or a part of one, with your command on it or your shell. Create one here, or
+                from a terminal:
+              </Empty>
+            )
           }
         />
       </Panel>

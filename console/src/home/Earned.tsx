@@ -35,21 +35,21 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
     >
       <div className="wr-figures" style={{ marginBottom: 10 }}>
         <div data-testid="revenue-today">
-          <Figure label="today (UTC)" value={amount(revenue.today, 2, 4)} note={unit} />
+          <Figure label="today (UTC)" value={amount(revenue.today)} note={unit} />
         </div>
         <div data-testid="revenue-week">
-          <Figure label="7 days" value={amount(revenue.last_7_days, 2, 4)} note={unit} />
+          <Figure label="7 days" value={amount(revenue.last_7_days)} note={unit} />
         </div>
         <div data-testid="revenue-month">
-          <Figure label="30 days" value={amount(revenue.last_30_days, 2, 4)} note={unit} />
+          <Figure label="30 days" value={amount(revenue.last_30_days)} note={unit} />
         </div>
-        <Figure label="earning per hour" value={amount(rate.rented, 2, 4)} />
-        <Figure label="idle GPUs, per hour" value={amount(rate.idle, 2, 4)} />
+        <Figure label="earning per hour" value={amount(rate.rented)} />
+        <Figure label="idle GPUs, per hour" value={amount(rate.idle)} />
       </div>
       <DayBars days={revenue.days} unit={unit} label="Earned by day" />
       <Text size="xs" className="wr-quiet" mt={8}>
-        Paid to {revenue.scope === "all" ? "providers and the platform" : "you"}. Hourly figures leave simulated hosts
-        out.
+        Paid to {revenue.scope === "all" ? "providers and the platform" : "you"}, also by the Master for its own tests
+        of hosts, and for rentals of simulated hosts. Hourly figures leave simulated hosts out.
       </Text>
     </Panel>
   );

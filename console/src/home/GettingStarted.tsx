@@ -8,6 +8,7 @@ import { put } from "../api/client.ts";
 import {
   cli as cliQuery,
   clusters as clustersQuery,
+  members as membersQuery,
   me as meQuery,
   people as peopleQuery,
   simulatedHosts,
@@ -18,7 +19,7 @@ import { PASSWORD_MIN, passwordFault } from "../identity/account.ts";
 import { count } from "../parts/format.ts";
 import { CheckIcon } from "../parts/icons.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
-import { isByPerson } from "./home.ts";
+import { isShared } from "./home.ts";
 
 const HIDDEN = "windrow.getting-started.hidden";
 /** As many as make a fleet worth looking at, and start in some seconds. */
@@ -48,6 +49,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
   const user = useQuery(userQuery).data;
   const cli = useQuery(cliQuery).data;
   const people = useQuery(peopleQuery).data;
+  const members = useQuery(membersQuery).data;
   const rented = useQuery(clustersQuery.first).data;
   const mayRent = me.roles.includes("renter");
   const real = overview.hosts.total - overview.simulated_hosts;
@@ -74,7 +76,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
       ? [
           {
             title: "Rent it once",
-            done: rented ? rented.items.some(isByPerson) : null,
+            done: rented ? rented.items.length > 0 : null,
             about: "Start a machine or a job and see its output, its charts and its receipt.",
             act: <To to="/new">Rent a machine</To>,
           },
@@ -92,7 +94,7 @@ function Steps({ me, overview, putAway }: { me: Me; overview: Overview; putAway:
     },
     {
       title: "Invite somebody",
-      done: people ? people.length > 1 : null,
+      done: people && members ? isShared(people.length, members.length) : null,
       about: "A colleague gets a link, a renter an account of their own with credit.",
       act: (
         <Group gap="xs">
@@ -171,8 +173,11 @@ function SetPassword({ user }: { user: Profile }) {
       await put("/user/password", { password });
     },
     gcTime: 0,
-    onSuccess: () => notifications.show({ message: "Your password is set" }),
-    onSettled: () => void client.invalidateQueries({ queryKey: userQuery.queryKey }),
+    onSuccess: async () => {
+      await client.invalidateQueries({ queryKey: userQuery.queryKey }); // the form closes first
+      notifications.show({ message: "Your password is set" });
+    },
+    onError: () => void client.invalidateQueries({ queryKey: userQuery.queryKey }), // the address may be set
   });
   const send = (event: FormEvent) => {
     event.preventDefault();
@@ -180,9 +185,12 @@ function SetPassword({ user }: { user: Profile }) {
   };
   return (
     <form onSubmit={send} noValidate>
-      <Group gap="sm" align="flex-start">
+      <Group gap="sm" align="flex-end">
         <TextInput
           label="Mail address"
+          description="You sign in with it."
+          flex="1 1 240px"
+          maw={320}
           type="email"
           autoComplete="username"
           value={address}
@@ -190,15 +198,22 @@ function SetPassword({ user }: { user: Profile }) {
         />
         <PasswordInput
           label="New password"
-          description={`At least ${PASSWORD_MIN} characters.`}
-          inputWrapperOrder={["label", "input", "description", "error"]}
+          // The fault stands in the place of the rule, so that nothing moves.
+          description={password && fault ? undefined : `At least ${PASSWORD_MIN} characters.`}
+          inputWrapperOrder={["label", "description", "error", "input"]}
           autoComplete="new-password"
-          miw={240}
+          flex="1 1 240px"
+          maw={320}
           value={password}
           error={password && fault}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
-        <Button type="submit" mt={22} loading={act.isPending} disabled={!address.includes("@") || fault !== undefined}>
+        <Button
+          type="submit"
+          size="sm"
+          loading={act.isPending}
+          disabled={!address.includes("@") || fault !== undefined}
+        >
           Set the password
         </Button>
       </Group>

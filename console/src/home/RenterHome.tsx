@@ -20,7 +20,7 @@ import { LinkButton } from "../parts/LinkButton.tsx";
 import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
-import { emptyIn, idleMinutes, isByPerson } from "./home.ts";
+import { emptyIn, idleMinutes } from "./home.ts";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
 const HOUR_S = 3600;
@@ -78,9 +78,9 @@ function Balance({ me, project }: { me: Me; project: SpendingLimit | undefined }
   return (
     <Panel label="Balance">
       <div className="wr-figures">
-        <Figure label="available" value={money(me.balance.amount, unit, 2, 4)} />
-        {project && <Figure label="reserved for what runs" value={money(project.held, unit, 2, 4)} />}
-        {project && <Figure label="costs now" value={`${amount(project.hourly_cost, 2, 4)} ${unit}/h`} />}
+        <Figure label="available" value={money(me.balance.amount, unit)} />
+        {project && <Figure label="reserved for what runs" value={money(project.held, unit)} />}
+        {project && <Figure label="costs now" value={`${amount(project.hourly_cost)} ${unit}/h`} />}
         {left !== null && <Figure label="until it is used up" value={duration(Math.floor(left / 60) * 60)} />}
         {me.master.currency_is_test && <TestMoney />}
       </div>
@@ -146,7 +146,7 @@ function Machine({ machine, isWatched }: { machine: Cluster; isWatched: boolean 
       </span>
       <span className="wr-lines-figures">
         <span>{perHour(machine.price_per_hour)}</span>
-        <span className="wr-quiet">{amount(machine.cost_so_far, 2, 4)} so far</span>
+        <span className="wr-quiet">{amount(machine.cost_so_far)} so far</span>
         {machine.ends_at && (
           <span className="wr-quiet">
             ends <When at={machine.ends_at} />
@@ -203,11 +203,11 @@ function Spent() {
           <>
             <div className="wr-figures" style={{ marginBottom: 10 }}>
               <div data-testid="spent-month">
-                <Figure label="this month" value={money(spent, currency, 2, 4)} />
+                <Figure label="this month" value={money(spent, currency)} />
               </div>
-              <Figure label="today (UTC)" value={amount(today, 2, 4)} />
-              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast, 2, 2)} />}
-              {limit !== null && <Figure label="limit a month" value={amount(limit, 2, 2)} />}
+              <Figure label="today (UTC)" value={amount(today)} />
+              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast)} />}
+              {limit !== null && <Figure label="limit a month" value={amount(limit)} />}
             </div>
             <DayBars days={days} unit={plain(currency)} label="Spent by day" />
           </>
@@ -222,7 +222,7 @@ function Again({ machines }: { machines: readonly Cluster[] }) {
   const mayRent = useMayOpen("/clusters/new");
   const templates = useQuery({ ...templatesQuery, enabled: mayRent }).data ?? [];
   if (!mayRent) return null;
-  const ended = machines.filter((one) => one.ended_at !== null && isByPerson(one));
+  const ended = machines.filter((one) => one.ended_at !== null);
   const known = [...new Map([...ended].reverse().map((one) => [one.name, one])).values()]
     .reverse()
     .slice(0, AGAIN_MOST);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Affected, Attention } from "../api/types.ts";
-import { emptyIn, idleMinutes, placeOf, wayOf } from "./home.ts";
+import { emptyIn, idleMinutes, isShared, placeOf, wayOf } from "./home.ts";
 
 const affected = (change: Partial<Affected> = {}): Affected => ({
   name: "rack7",
@@ -48,4 +48,8 @@ test("a trouble leads to the place where it is looked after", () => {
   expect(wayOf(group({ kind: "relay", affected: [relay] }))).toMatchObject({ to: "/regions" });
   const master = affected({ gpu_id: null, host_id: null });
   expect(wayOf(group({ kind: "master:bus_alone", affected: [master] }))).toMatchObject({ to: "/health" });
+});
+
+test("a colleague in the organisation counts as somebody, as an account of its own does", () => {
+  expect([isShared(1, 1), isShared(1, 2), isShared(2, 1)]).toEqual([false, true, true]);
 });

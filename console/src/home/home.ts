@@ -27,8 +27,8 @@ export function idleMinutes(lines: readonly (readonly Point[])[], nowMs: number)
 /** "rack7 · GPU 5" */
 export const placeOf = (one: Affected): string => plain(one.name) + (one.gpu === null ? "" : ` · GPU ${one.gpu}`);
 
-/** A rental of a person, and none by which the Master tests a host. */
-export const isByPerson = (one: { name: string }): boolean => !one.name.startsWith("proof of host_");
+/** Somebody else has come: as a member of the operator's organisation, or with an account of their own. */
+export const isShared = (accounts: number, members: number): boolean => accounts > 1 || members > 1;
 
 /** Where a trouble is looked after, and what the button says. */
 export type Way =

@@ -53,7 +53,7 @@ function One({ trouble, host, links }: { trouble: Trouble; host: Host; links: bo
         {trouble.since && (
           <span className="wr-quiet">
             {" "}
-            Since <When at={trouble.since} />.
+            Began <When at={trouble.since} />.
           </span>
         )}{" "}
         {links && trouble.gpu && (

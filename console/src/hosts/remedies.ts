@@ -90,10 +90,44 @@ function mending(steps: readonly Step[], host: Place, isFaulty: boolean): Step[]
   ];
 }
 
+/** Faults whose remedy serves for any other fault of the same GPU, the heaviest first. */
+const HEAVIEST = ["gpu.lost", "gpu.remap_failed", "gpu.host_fault"];
+
+/** The rank of a condition by its code, with or without its GPU; those that are not named come after them. */
+function rank(code: string): number {
+  const found = HEAVIEST.indexOf(code.split(":")[0] ?? "");
+  return found < 0 ? HEAVIEST.length : found;
+}
+
+/** What is wrong with one GPU at once is one trouble, with one list of what to do: that of the heaviest. */
+function asOne(ill: readonly Condition[]): Condition {
+  const [first, ...others] = [...ill].sort((one, other) => rank(one.code) - rank(other.code));
+  const isAll = rank(first!.code) === HEAVIEST.length;
+  const distinct = (texts: readonly string[]) => [...new Set(texts)].join(" ");
+  return {
+    ...first!,
+    title: [first!, ...others].map((one) => one.title).join(", "),
+    detail: distinct([first!, ...others].map((one) => one.detail)),
+    remedy: isAll ? distinct([first!, ...others].map((one) => one.remedy)) : first!.remedy,
+    since: ill.map((one) => one.since).sort()[0] ?? first!.since,
+  };
+}
+
+/** Conditions with those of one GPU as one; what only explains stays by itself. */
+function joined(found: readonly Condition[]): Condition[] {
+  const groups = new Map<string, Condition[]>();
+  for (const one of found) {
+    const [code, ...device] = one.code.split(":");
+    const key = one.severity !== "info" && device.length ? device.join(":") : code!;
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  }
+  return [...groups.values()].map((ill) => asOne(ill));
+}
+
 /** What is wrong with these GPUs, or with the host itself: what the conditions say, then what they do not. */
 export function troublesOf(host: Place, found: readonly Condition[], cards: readonly Card[]): Trouble[] {
   const told = new Set<string>();
-  const rows = found.map((one): Trouble => {
+  const rows = joined(found).map((one): Trouble => {
     const gpu = cards.find((card) => one.code.endsWith(`:${card.uuid}`)) ?? null;
     const isInfo = one.severity === "info";
     if (gpu && !isInfo) told.add(gpu.uuid);

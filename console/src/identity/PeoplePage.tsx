@@ -56,7 +56,7 @@ const columnsFor = (mine: string | undefined, ask: (asked: Asked) => void): read
     number: true,
     value: (row) => row.balance.amount,
     cell: ({ balance }) => (
-      <span title={`${balance.amount} ${balance.currency}`}>{money(balance.amount, balance.currency, 2, 2)}</span>
+      <span title={`${balance.amount} ${balance.currency}`}>{money(balance.amount, balance.currency)}</span>
     ),
   },
   moment("created_at", "Added", (row) => row.created_at),

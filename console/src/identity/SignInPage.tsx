@@ -76,6 +76,10 @@ export function SignInPage({ brought, me, done, note }: SignInProps) {
       {error !== null && <ProblemNote error={error} />}
       <Providers />
       <Ways first={brought?.kind === "token" ? "token" : "password"} enter={enter} busy={busy} done={done} />
+      <Text size="sm" className="wr-quiet">
+        Did you start this market? Open the address that <code>windrow up</code> printed, or run{" "}
+        <code>windrow open</code> on its machine: either signs you in.
+      </Text>
     </Outside>
   );
 }

@@ -122,7 +122,7 @@ export interface UsedLimit {
   held?: string;
 }
 
-const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value, 2, 4));
+const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value));
 
 /** What is used of a limit so far, whether or not there is one. */
 export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string => shown(limit[used]);

@@ -76,7 +76,7 @@ function JobView({ job }: { job: Job }) {
         </div>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
-        <Figure label="cost so far" value={amount(job.cost_so_far, 2, 6)} note={<TestMoney />} />
+        <Figure label="cost so far" value={amount(job.cost_so_far)} note={<TestMoney />} />
         <Figure label="budget" value={job.request.budget ? amount(job.request.budget) : "none"} />
         <Figure label="exit code" value={job.exit_code ?? DASH} />
         <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
@@ -298,7 +298,7 @@ const attemptRows = (one: JobAttempt) => [
     ),
   ] as const,
   ["Took", took(one.started_at, one.ended_at)] as const,
-  ["Cost", amount(one.cost, 2, 6)] as const,
+  ["Cost", amount(one.cost)] as const,
 ];
 
 function Asked({ job }: { job: Job }) {

@@ -44,7 +44,7 @@ const COLUMNS: readonly Column<Job>[] = [
     "cost_so_far",
     "Cost so far",
     (row) => row.cost_so_far,
-    (cost) => amount(cost, 2, 6),
+    (cost) => amount(cost),
   ),
   moment("created_at", "Submitted", (row) => row.created_at),
   moment("ended_at", "Ended", (row) => row.ended_at),

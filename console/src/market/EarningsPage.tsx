@@ -68,7 +68,9 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
       )}
       <Sums found={found} choices={choices} columns={columnsOf(found)} id={(row) => row.id} />
       <Text size="xs" className="wr-quiet">
-        Months and days are in UTC. Amounts are what the ledger paid, without the platform's share. Rented hours are
+        Months and days are in UTC. Amounts are what the ledger paid, without the platform's share, also by the Master
+        for its own tests of hosts.{" "}
+        {found.rows.some((row) => row.simulated) && "Simulated hosts are counted in all figures. "}Rented hours are
         billed ones; idle, paused, faulty and offline hours are estimated from recorded changes of hosts and GPUs, and
         what they would have brought from the present prices.
       </Text>
@@ -77,7 +79,7 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
 }
 
 function Figures({ found }: { found: Earnings }) {
-  const short = (text: string) => amount(text, 2, 2);
+  const short = (text: string) => amount(text);
   return (
     <div className="wr-figures">
       <div data-testid="earned">
@@ -118,7 +120,7 @@ function Hours({ times, currency }: { times: GpuTimes; currency: string }) {
             <dd>{decimal(hours[use], 1)} h</dd>
             {use !== "rented" && (
               <dd className="wr-lost">
-                lost {amount(times.lost[use], 2, 2)} {currency}
+                lost {amount(times.lost[use])} {currency}
               </dd>
             )}
           </div>
@@ -150,7 +152,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
       "amount",
       "Earned",
       (row) => row.amount,
-      (text) => amount(text, 2, 4),
+      (text) => amount(text),
     ),
     ...(found.scope === "all"
       ? [
@@ -158,7 +160,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
             "fees",
             "Fees",
             (row) => row.fees,
-            (text) => amount(text, 2, 4),
+            (text) => amount(text),
           ),
         ]
       : []),
@@ -168,7 +170,7 @@ function columnsOf(found: Earnings): readonly Column<Row>[] {
         `lost_${state}`,
         `Lost: ${state}`,
         (row) => row.times?.lost[state],
-        (text) => (text === undefined ? DASH : amount(text, 2, 2)),
+        (text) => (text === undefined ? DASH : amount(text)),
         { optional: state === "paused" || state === "offline" },
       ),
     ),

@@ -187,7 +187,7 @@ function Price({ offer }: { offer: Offer }) {
 function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
   const client = useQueryClient();
   const before = offer.asked ?? offer.price_per_hour;
-  const [text, setText] = useState(amount(before, 2, 8).replace(/,/g, ""));
+  const [text, setText] = useState(amount(before, 8).replace(/,/g, ""));
   const [isAsked, setAsked] = useState(false);
   const reread = () => {
     for (const key of ["offers", "machine-types", "gpus", "hosts"]) void client.invalidateQueries({ queryKey: [key] });

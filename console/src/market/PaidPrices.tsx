@@ -67,7 +67,7 @@ function Days({ days, label }: { days: readonly PaidDay[]; label: string }) {
   ];
   const y = (price: string) =>
     HEAD + (most > least ? (1 - (Number(price) - least) / (most - least)) * (HIGH - HEAD - 8) : (HIGH - HEAD) / 2);
-  const said = days.map((one) => `${one.day} ${amount(one.median, 2, 4)}`).join(", ");
+  const said = days.map((one) => `${one.day} ${amount(one.median)}`).join(", ");
   return (
     <figure style={{ margin: 0 }}>
       <svg width="100%" height={HIGH + FOOT} role="img" aria-label={`${label}, median by day: ${said}`}>
@@ -99,11 +99,11 @@ function Days({ days, label }: { days: readonly PaidDay[]; label: string }) {
           </text>
         ))}
         <text x="0" y={HEAD - 2} className="wr-bar-text">
-          {amount(String(most), 2, 4)}
+          {amount(String(most))}
         </text>
         {most > least && (
           <text x="0" y={HIGH - 4} className="wr-bar-text">
-            {amount(String(least), 2, 4)}
+            {amount(String(least))}
           </text>
         )}
       </svg>
@@ -125,9 +125,9 @@ function Days({ days, label }: { days: readonly PaidDay[]; label: string }) {
               {[...days].reverse().map((one) => (
                 <tr key={one.day}>
                   <td>{one.day}</td>
-                  <td className="num">{amount(one.lowest, 2, 6)}</td>
-                  <td className="num">{amount(one.median, 2, 6)}</td>
-                  <td className="num">{amount(one.highest, 2, 6)}</td>
+                  <td className="num">{amount(one.lowest)}</td>
+                  <td className="num">{amount(one.median)}</td>
+                  <td className="num">{amount(one.highest)}</td>
                   <td className="num">{count(one.rentals)}</td>
                 </tr>
               ))}

@@ -1,8 +1,9 @@
 // The list of receipts, and the page of one receipt to check or print.
 
-import { Button, Group, Text } from "@mantine/core";
+import { Button, Group, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
+import { useState } from "react";
 import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt, ReceiptLine, ReceiptTransfer } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
@@ -33,7 +34,7 @@ const COLUMNS: readonly Column<Receipt>[] = [
     "price_per_hour",
     "Price per hour",
     (row) => row.price_per_hour,
-    (price) => amount(price, 2, 4),
+    (price) => amount(price),
   ),
   figure("running_seconds", "Signed running", (row) => row.running_seconds, duration),
   {
@@ -41,7 +42,7 @@ const COLUMNS: readonly Column<Receipt>[] = [
     name: "Amount",
     number: true,
     value: (row) => row.amount,
-    cell: (row) => money(row.amount, row.currency, 2, 8),
+    cell: (row) => money(row.amount, row.currency),
   },
   moment("ended_at", "Ended", (row) => row.ended_at, "still running"),
   identity((row) => row.id, { name: "Receipt" }),
@@ -52,10 +53,17 @@ const COLUMNS: readonly Column<Receipt>[] = [
 ];
 
 export function ReceiptsPage() {
-  const list = usePaged(receiptsQuery(), (row) => row.id);
+  const [withTests, showTests] = useState(false);
+  const list = usePaged(receiptsQuery(undefined, withTests || undefined), (row) => row.id);
   return (
     <div className="wr-page">
       <PageHead title="Receipts" beside={<TestMoney />} />
+      <Switch
+        className="wr-no-print"
+        label="Show the Master's tests of hosts"
+        checked={withTests}
+        onChange={(event) => showTests(event.currentTarget.checked)}
+      />
       <Panel bare label="Receipts">
         <DataTable
           of={["receipt", "receipts"]}
@@ -89,6 +97,9 @@ export function ReceiptPage() {
   );
 }
 
+/** A receipt is the one place with all digits that the ledger has. */
+const EXACT = 8;
+
 const LINES: readonly Column<ReceiptLine>[] = [
   identity((line) => line.workload_id, { name: "Workload" }),
   {
@@ -119,7 +130,7 @@ const LINES: readonly Column<ReceiptLine>[] = [
     "amount",
     "Amount",
     (line) => line.amount,
-    (text) => amount(text, 2, 8),
+    (text) => amount(text, EXACT),
   ),
 ];
 
@@ -152,13 +163,13 @@ const TRANSFERS: readonly Column<ReceiptTransfer>[] = [
     "amount",
     "Amount",
     (transfer) => transfer.amount,
-    (text) => amount(text, 2, 8),
+    (text) => amount(text, EXACT),
   ),
   identity((transfer) => transfer.id),
 ];
 
 function ReceiptView({ receipt }: { receipt: Receipt }) {
-  const sum = (text: string | null) => money(text, receipt.currency, 2, 8);
+  const sum = (text: string | null) => `${amount(text, EXACT)} ${plain(receipt.currency)}`;
   return (
     <>
       <PageHead

@@ -188,7 +188,7 @@ function Prices({ bins, filter, change }: { bins: readonly Bin[]; filter: Filter
   useEffect(() => setRange([from, to]), [from, to]);
   const top = Math.max(...bins.map((bin) => bin.total));
   const step = 100 / bins.length;
-  const text = (price: number) => amount(price.toFixed(4), 2, 4);
+  const text = (price: number) => amount(price.toFixed(4));
   const said = bins.filter((bin) => bin.total > 0);
   const settle = ([least, most]: [number, number]) =>
     change({

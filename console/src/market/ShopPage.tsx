@@ -301,7 +301,7 @@ function Total({ row, gpus, hours }: { row: MachineType; gpus: number; hours: nu
   return (
     <>
       <span className="wr-nowrap">
-        {amount(total.toFixed(total < 1 ? 4 : 2), 2, 4)} {plain(row.currency)}
+        {amount(total.toFixed(8))} {plain(row.currency)}
       </span>
       <div className="wr-quiet wr-nowrap">
         {count(gpus)} {gpus === 1 ? unit : `${unit}s`}

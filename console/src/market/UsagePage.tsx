@@ -74,7 +74,7 @@ function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
 
 function Figures({ found, isNow }: { found: Spending; isNow: boolean }) {
   const currency = plain(found.currency);
-  const short = (text: string) => amount(text, 2, 2);
+  const short = (text: string) => amount(text);
   const passes = found.limit !== null && Number(found.forecast ?? 0) > Number(found.limit);
   return (
     <>
@@ -142,7 +142,7 @@ function columnsOf(found: Spending): readonly Column<Row>[] {
       "amount",
       "Amount",
       (row) => row.amount,
-      (text) => amount(text, 2, 4),
+      (text) => amount(text),
     ),
     figure(
       "running_hours",

@@ -138,7 +138,7 @@ export function DayColumns({ days, unit, label, height, parts, under }: DayColum
   const isTold = (at: number) => at === highest || (at === last && isClear);
   const step = 100 / days.length;
   const high = (value: number) => (top > 0 ? (value / top) * (height - HEAD_PX) : 0);
-  const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount, 2, 4)}`);
+  const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount)}`);
   return (
     <figure style={{ margin: 0 }}>
       <svg
@@ -166,15 +166,13 @@ export function DayColumns({ days, unit, label, height, parts, under }: DayColum
                     stroke="var(--wr-surface)"
                     strokeWidth=".75"
                   >
-                    <title>
-                      {`${name ? `${day.day}, ${name}` : day.day}: ${amount(value.toFixed(8), 2, 4)} ${unit}`}
-                    </title>
+                    <title>{`${[day.day, name].filter(Boolean).join(", ")}: ${amount(value.toFixed(8))} ${unit}`}</title>
                   </rect>
                 );
               })}
               {heights[at]! > 0 && isTold(at) && (
                 <text {...textAt(at, days.length)} y={height - below - 4} className="wr-bar-text">
-                  {amount(day.amount, 2, 4)}
+                  {amount(day.amount)}
                 </text>
               )}
               <text {...textAt(at, days.length)} y={height + 14} className="wr-bar-text">
@@ -214,7 +212,7 @@ function DayTable({ label, unit, days }: Pick<DayColumnsProps, "label" | "unit" 
           {[...days].reverse().map((day) => (
             <tr key={day.day}>
               <td>{day.day}</td>
-              <td className="num">{amount(day.amount, 2, 8)}</td>
+              <td className="num">{amount(day.amount)}</td>
             </tr>
           ))}
         </tbody>

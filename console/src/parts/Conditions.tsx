@@ -20,7 +20,7 @@ export function Conditions({ found }: { found: readonly Condition[] }) {
           <a className="wr-underlined" href={docsOf(one.runbook)} target="_blank" rel="noopener">
             More
           </a>
-          . Since <When at={one.since} />.
+          . Began <When at={one.since} />.
         </span>
       </span>
     </div>

@@ -1,7 +1,10 @@
 // The dialog that shows a secret this once: a link, a token.
 import { Button, Group, Stack, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
+import { cli as cliQuery } from "../api/queries.ts";
 import { Dialog } from "./Dialog.tsx";
+import { plain } from "./format.ts";
 import { Command } from "./page.tsx";
 import { When } from "./state.tsx";
 
@@ -46,9 +49,15 @@ interface LinkShownProps {
 }
 
 export function LinkShown({ link, until, ...rest }: LinkShownProps) {
+  const beware = useQuery(cliQuery).data?.link_note;
   const note = (
     <>
       It is shown only now, works once and expires <When at={until} />.
+      {beware && (
+        <span className="wr-note" role="note" style={{ marginTop: 8 }}>
+          <span>{plain(beware)}</span>
+        </span>
+      )}
     </>
   );
   return <ShownOnce secret={link} note={note} {...rest} />;

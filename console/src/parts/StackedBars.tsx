@@ -82,9 +82,9 @@ export function RunningSum({ days, daysOfMonth, forecast, limit, unit }: Running
     .map(([day, value]) => `${x(day)},${y(value)}`)
     .join(" ");
   const said = [
-    `${amount(String(sum.toFixed(8)), 2, 2)} so far`,
-    ...(forecast ? [`forecast ${amount(forecast, 2, 2)}`] : []),
-    ...(limit ? [`limit ${amount(limit, 2, 2)}`] : []),
+    `${amount(String(sum.toFixed(8)))} so far`,
+    ...(forecast ? [`forecast ${amount(forecast)}`] : []),
+    ...(limit ? [`limit ${amount(limit)}`] : []),
   ].join(", ");
   return (
     <figure style={{ margin: 0 }} className="wr-running-sum">
@@ -122,7 +122,7 @@ export function RunningSum({ days, daysOfMonth, forecast, limit, unit }: Running
         {limit !== null && (
           <span>
             <i style={{ background: "var(--wr-bad)" }} />
-            limit {amount(limit, 2, 2)}
+            limit {amount(limit)}
           </span>
         )}
       </figcaption>

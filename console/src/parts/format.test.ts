@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import MONEY from "../../../tests/support/money_shown.json";
 import {
   amount,
   bitrate,
@@ -61,13 +62,11 @@ test("a field of a GPU is a figure, yes or no, or words, and a dash where it was
   expect(fieldText("one switch: 1 2", "")).toBe("one switch: 1 2");
 });
 
-test("money is never a float, and is cut in the payer's favour", () => {
-  expect(amount("0.1")).toBe("0.10");
-  expect(amount("1234567.891234567")).toBe("1,234,567.891234");
-  expect(amount("0.999999999", 2, 6)).toBe("0.999999");
-  expect(amount("0.00001234", 2, 4)).toBe("0.00001");
-  expect(amount("99999999999999999999.01")).toBe("99,999,999,999,999,999,999.01");
-  expect(amount("-3.5")).toBe("−3.50");
+test("money is never a float, and is rounded half up to four decimals", () => {
+  // The command is held to the same cases.
+  for (const [text, digits, shown] of MONEY as [string, number, string][])
+    expect(amount(text, digits).replaceAll(",", "").replace("−", "-"), text).toBe(shown);
+  expect(amount("-1234567.5")).toBe("−1,234,567.50");
   expect(amount("soon")).toBe("soon");
   expect(perHour("0.0800")).toBe("0.08/h");
 });
@@ -84,6 +83,9 @@ test("relative times look both ways", () => {
   const now = Date.parse("2026-01-01T12:00:00Z");
   expect(relative("2026-01-01T11:59:48Z", now)).toBe("12 s ago");
   expect(relative("2026-01-01T15:00:00Z", now)).toBe("in 3 h");
+  expect(relative("2026-01-01T19:59:58Z", now), "just after 8 h were chosen").toBe("in 8 h");
+  expect(relative("2026-01-08T11:59:50Z", now)).toBe("in 7 d");
+  expect(relative("2026-01-01T11:00:10Z", now)).toBe("1 h ago");
   expect(relative("2026-01-01T11:59:59.500Z", now)).toBe("now");
   expect(relative("nonsense", now)).toBe(DASH);
 });

@@ -121,28 +121,31 @@ export function fieldText(value: number | string | boolean | null | undefined, u
   return unit === "1" || unit === "" ? rounded : `${rounded} ${plain(unit)}`;
 }
 
+/** Decimals of money wherever it is shown; the command shows the same. */
+const MONEY_DIGITS = 4;
+
 /**
- * A decimal string, never through a float: cut to `most` decimals, padded to `least`.
- * Cutting rounds towards zero, which is in the payer's favour and how charges are made.
+ * A decimal string, never through a float: rounded half up to so many decimals, two at least. An amount below one keeps
+ * its first two digits however small it is: something is never shown as nothing.
  */
-export function amount(text: string | null | undefined, least = 2, most = 6): string {
+export function amount(text: string | null | undefined, digits = MONEY_DIGITS): string {
   if (text === null || text === undefined) return DASH;
   const parts = /^(-?)(\d+)(?:\.(\d*))?$/.exec(text.trim());
   if (!parts) return text;
-  const whole = (parts[2] ?? "0").replace(/\B(?=(\d{3})+$)/g, ",");
-  // Something is never shown as nothing: 0.00001 keeps its one digit.
-  const shown = whole === "0" ? Math.max(most, (parts[3] ?? "").search(/[1-9]/) + 1) : most;
-  const fraction = (parts[3] ?? "").slice(0, shown).replace(/0+$/, "").padEnd(least, "0");
-  const sign = parts[1] === "-" ? "−" : "";
-  return fraction ? `${sign}${whole}.${fraction}` : `${sign}${whole}`;
+  const [, sign, whole = "0", fraction = ""] = parts;
+  const kept = Math.max(digits, Number(whole) === 0 ? fraction.search(/[1-9]/) + 2 : 0);
+  const up = (fraction[kept] ?? "0") >= "5" ? 1n : 0n;
+  const rounded = (BigInt(whole + fraction.slice(0, kept).padEnd(kept, "0")) + up).toString().padStart(kept + 1, "0");
+  const grouped = rounded.slice(0, -kept).replace(/\B(?=(\d{3})+$)/g, ",");
+  return `${sign ? "−" : ""}${grouped}.${rounded.slice(-kept).replace(/0+$/, "").padEnd(2, "0")}`;
 }
 
-export function money(text: string | null | undefined, currency: string, least = 2, most = 6): string {
-  return `${amount(text, least, most)} ${plain(currency)}`;
+export function money(text: string | null | undefined, currency: string): string {
+  return `${amount(text)} ${plain(currency)}`;
 }
 
 export function perHour(text: string | null | undefined): string {
-  return text === null || text === undefined ? DASH : `${amount(text, 2, 4)}/h`;
+  return text === null || text === undefined ? DASH : `${amount(text)}/h`;
 }
 
 /** Whole words only where they help: "3.2 s", "4 min 5 s", "2 h 3 min", "5 d 1 h". */
@@ -166,7 +169,11 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
   return small ? `${large} ${largeUnit} ${small} ${smallUnit}` : `${large} ${largeUnit}`;
 }
 
-/** "now", "12 s ago", "in 3 h": one unit, since the exact time is in the tooltip. */
+const LONGEST = [86400, "d", Number.POSITIVE_INFINITY] as const;
+/** Seconds, the unit, and from how many of them the next one is used. */
+const STEPS = [[1, "s", 60], [60, "min", 60], [3600, "h", 24], LONGEST] as const;
+
+/** "now", "12 s ago", "in 3 h": the nearest in one unit, since the exact time is in the tooltip. */
 export function relative(iso: string | null | undefined, nowMs: number): string {
   if (!iso) return DASH;
   const at = Date.parse(iso);
@@ -174,14 +181,8 @@ export function relative(iso: string | null | undefined, nowMs: number): string 
   const seconds = Math.round((nowMs - at) / 1000);
   const size = Math.abs(seconds);
   if (size < 2) return "now";
-  const [n, unit] =
-    size < 60
-      ? [size, "s"]
-      : size < 3600
-        ? [Math.floor(size / 60), "min"]
-        : size < 86400
-          ? [Math.floor(size / 3600), "h"]
-          : [Math.floor(size / 86400), "d"];
+  const [step, unit] = STEPS.find(([step, , most]) => Math.round(size / step) < most) ?? LONGEST;
+  const n = Math.round(size / step);
   return seconds > 0 ? `${n} ${unit} ago` : `in ${n} ${unit}`;
 }
 

@@ -55,7 +55,7 @@ function Place({
           {plain(one.backend)}
         </Text>
         <Text size="sm" style={{ whiteSpace: "nowrap" }}>
-          {Number(hourly) === 0 ? "No cost" : `${amount(hourly, 2, 2)} USD/h`}
+          {Number(hourly) === 0 ? "No cost" : `${amount(hourly, 2)} USD/h`}
         </Text>
       </Group>
       <Text size="sm" className="wr-quiet">

@@ -26,13 +26,13 @@ const COLUMNS: readonly Column<KeptEstimate>[] = [
         <span className="wr-quiet">none</span>
       ),
   },
-  { id: "cost", name: "Cost, USD", value: (row) => (row.cost === null ? DASH : amount(row.cost, 2, 2)) },
+  { id: "cost", name: "Cost, USD", value: (row) => (row.cost === null ? DASH : amount(row.cost, 2)) },
   { id: "held", name: "In range", value: (row) => (row.held === null ? DASH : row.held ? "yes" : "no"), facet: true },
 ];
 
 /** An expected cost with the range of 8 of 10 runs. */
 export const rangeOf = (cost: KeptEstimate["cost_estimate"]): string =>
-  cost?.total == null ? DASH : `${amount(cost.total, 2, 2)} (${amount(cost.low, 2, 2)} to ${amount(cost.high, 2, 2)})`;
+  cost?.total == null ? DASH : `${amount(cost.total, 2)} (${amount(cost.low, 2)} to ${amount(cost.high, 2)})`;
 
 export function KeptEstimates() {
   const list = usePaged(keptEstimates, (row) => row.route_id);

@@ -214,8 +214,8 @@ function Places({ answer, request, isRenter }: { answer: RouteAnswer; request: R
 
 function priceOf({ hourly, total, low, high }: Recommendation["cost_estimate"]): string {
   if (Number(hourly) === 0) return "No cost";
-  if (total === null) return `${amount(hourly, 2, 2)} USD/h`;
-  return `${amount(total, 2, 2)} USD (${amount(low, 2, 2)} to ${amount(high, 2, 2)})`;
+  if (total === null) return `${amount(hourly, 2)} USD/h`;
+  return `${amount(total, 2)} USD (${amount(low, 2)} to ${amount(high, 2)})`;
 }
 
 function Place({

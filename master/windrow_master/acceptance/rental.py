@@ -146,7 +146,7 @@ class Rental:
         argv, environment = program.command(self._port, self._runtime, self._cards)
         request = ClusterRequest(
             kind=ClusterKind.BOX,
-            name=f"proof of {self._host.host_id}"[:64],
+            name=f"Test of {self._host.name}"[:64],
             gpus=self.gpus,
             slice=self._profile,
             argv=argv,

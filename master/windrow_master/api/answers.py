@@ -12,7 +12,7 @@ from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get_origin
 
-from fastapi import Response
+from fastapi import Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from windrow_master.api.event_severity import EventSeverity, severity_of
@@ -108,6 +108,7 @@ Isolated = Annotated[
     Written(isolation_text),
 ]
 VALUES: Final = "By name: a value where it is shown to its renter, null where it is not: elsewhere, and at its end"
+Tests = Annotated[bool, Query(description="Also the rentals by which the Master itself tests hosts")]
 Amount = Annotated[str | None, Field(description="A decimal amount of money"), Written(money_text)]
 Money = Annotated[str, Field(description="A decimal amount of money"), Written(money_text)]
 

@@ -345,10 +345,16 @@ async def create_cluster(
 
 @route.get("/clusters", may=Permission.RENT_READ, answer=answers.Page[ClusterOut])
 async def clusters(
-    services: Serving, principal: Asking, wanted: Wanted, limit: Limit = 100, cursor: Cursor = None
+    services: Serving,
+    principal: Asking,
+    wanted: Wanted,
+    tests: answers.Tests = False,
+    limit: Limit = 100,
+    cursor: Cursor = None,
 ) -> Any:
     """Clusters of the account (operators and auditors: of all), the latest first."""
-    found = await services.clusters.list(principal, read_cursor(cursor) or None, limit + 1, wanted)
+    before = read_cursor(cursor) or None
+    found = await services.clusters.list(principal, before, limit + 1, wanted, with_tests=tests)
     return page(found, limit, cluster_json, lambda view: view.cluster.cluster_id)
 
 

@@ -82,8 +82,11 @@ def _squeezed(file: Path, _changed_ns: int) -> bytes:
 def _inside(static: Path, path: str) -> Path | None:
     if not path or "\0" in path:
         return None
-    candidate = (static / path).resolve()
-    return candidate if candidate.is_relative_to(static.resolve()) and candidate.is_file() else None
+    try:
+        candidate = (static / path).resolve()
+        return candidate if candidate.is_relative_to(static.resolve()) and candidate.is_file() else None
+    except (OSError, ValueError):  # a name that no file can have: too long, or no text
+        return None
 
 
 def _reason(static: Path) -> str:

@@ -215,13 +215,14 @@ async def receipts(
     services: Serving,
     principal: Asking,
     cluster: Annotated[str | None, Query(max_length=64)] = None,
+    tests: answers.Tests = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
     """Receipts of the account (operators and auditors: of all), the latest first; running rentals have no end yet."""
     wanted = None if cluster is None else ClusterId(cluster)
     before = read_cursor(cursor) or None
-    found = await services.market.statements(_whose(principal), wanted, before, limit + 1)
+    found = await services.market.statements(_whose(principal), wanted, before, limit + 1, with_tests=tests)
     return page(found, limit, ReceiptOut.of, lambda statement: statement.rental.rental_id)
 
 

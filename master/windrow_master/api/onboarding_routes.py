@@ -13,7 +13,7 @@ from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Services, Serving
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.onboarding.join_line import cli_line, filled, is_loopback, join_line
+from windrow_master.onboarding.join_line import cli_line, filled, is_loopback, join_line, link_note
 from windrow_master.onboarding.service import Wheelhouse, carried, not_ready
 from windrow_proto.errors import NotFound
 
@@ -33,6 +33,9 @@ class CliOut(Out):
     ]
     url: Annotated[str, Field(description="The Master's address in it")]
     this_machine_only: Annotated[bool, Field(description="No other machine reaches that address")]
+    link_note: Annotated[
+        str | None, Field(description="Why a link here may not open for others, and what to do; null: it does")
+    ]
 
 
 @route.get("/cli", may=Permission.NOBODY, answer=CliOut)
@@ -45,6 +48,7 @@ async def command_line(services: Serving) -> Any:
         "command": cli_line(url, pin) if url and pin else None,
         "url": url,
         "this_machine_only": is_loopback(url),
+        "link_note": link_note(url, services.shows_own_certificate()),
     }
 
 

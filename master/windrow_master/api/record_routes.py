@@ -87,7 +87,7 @@ async def events(
     severity: Severity = None,
     since: Moment = None,
     until: Moment = None,
-    after: Annotated[int | None, Query(ge=0)] = None,
+    after: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:

@@ -114,6 +114,7 @@ class Services:
     https_url: str
     https_pin: Callable[[], str]
     """`sha256//...` of the key that HTTPS shows at that address now, as curl pins it."""
+    shows_own_certificate: Callable[[], bool]
     registry: ResourceRegistry
     price_book: PriceBook
     router: Router

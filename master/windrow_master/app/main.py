@@ -171,7 +171,7 @@ def reached_at(
     def pin() -> str:
         return (given.pin_for(config.public) if given else None) or own_pin
 
-    return Reached(tls, _https_url(config, listeners), pin, (trunk,))
+    return Reached(tls, _https_url(config, listeners), pin, (trunk,), lambda: pin() == own_pin)
 
 
 def operator_certificate(config: Config, clock: Clock) -> OperatorCertificate | None:

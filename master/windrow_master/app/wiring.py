@@ -114,12 +114,14 @@ class KeysUnusable(StorageFailed):
 @dataclass(frozen=True, slots=True)
 class Reached:
     """The addresses at which people and Accesses find this Master. tls: its own identity. https_pin: gives
-    `sha256//...` of the key that HTTPS shows at https_url, which an operator's certificate may change."""
+    `sha256//...` of the key that HTTPS shows at https_url, which an operator's certificate may change;
+    shows_own_certificate: whether it is the market's own, of which browsers warn."""
 
     tls: TlsIdentity | None = None
     https_url: str = ""
     https_pin: Callable[[], str] = str
     trunk_addresses: tuple[str, ...] = ()
+    shows_own_certificate: Callable[[], bool] = bool
 
 
 class MarketSupervisor(Supervisor, Simulator, Protocol):
@@ -573,6 +575,7 @@ class _Parts:
             started_at_ns=self.clock.monotonic_ns(),
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
+            shows_own_certificate=self.reached.shows_own_certificate,
             registry=registry,
             price_book=book,
             router=Router(self.store, clusters, registry, book, self.clock),

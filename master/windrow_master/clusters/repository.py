@@ -151,12 +151,20 @@ class ClusterRepository(Repository):
         return _BY_KEY.one(self._connection, {"account": account_id, "wanted": request_key})
 
     def page(
-        self, account_id: AccountId | None, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+        self,
+        account_id: AccountId | None,
+        before: str | None,
+        limit: int,
+        wanted: Mapping[str, str] | None = None,
+        without: AccountId | None = None,
     ) -> Sequence[Cluster]:
-        """The latest first; of all accounts where `account_id` is None. wanted: the values of fields of its request."""
+        """The latest first; of all accounts but `without` where `account_id` is None. wanted: the values of fields of
+        its request."""
         query = select(clusters).order_by(clusters.c.cluster_id.desc())
         if account_id is not None:
             query = query.where(clusters.c.account_id == account_id)
+        elif without is not None:
+            query = query.where(clusters.c.account_id != without)
         if before is not None:
             query = query.where(clusters.c.cluster_id < before)
         for field, value in (wanted or {}).items():

@@ -46,7 +46,7 @@ from windrow_master.loops import GIVEN_UP, Boundary, page_alone
 from windrow_master.market import spending
 from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
-from windrow_master.market.model import Offer
+from windrow_master.market.model import PROOF_ACCOUNT, Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
@@ -398,16 +398,24 @@ class ClusterService:
         return box.page_url(view.whole or view.cluster, runtime, self._service_place(host_id))
 
     async def list(
-        self, principal: Principal, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
+        self,
+        principal: Principal,
+        before: str | None,
+        limit: int,
+        wanted: Mapping[str, str] | None = None,
+        *,
+        with_tests: bool = True,
     ) -> Sequence[ClusterView]:
-        """The latest first; of all accounts for operators and auditors. wanted: the values of fields of its request."""
+        """The latest first; of all accounts for operators and auditors. wanted: the values of fields of its request.
+        with_tests: those too by which the Master tests hosts."""
 
         def read(uow: UnitOfWork) -> Sequence[ClusterView]:
             account_id = None if principal.roles & _SEES_ALL else principal.account_id
+            without = None if with_tests else PROOF_ACCOUNT
 
             def rows(last: Cluster | None, size: int) -> Sequence[Cluster]:
                 return uow[ClusterRepository].page(
-                    account_id, before if last is None else last.cluster_id, size, wanted
+                    account_id, before if last is None else last.cluster_id, size, wanted, without
                 )
 
             return page_alone("cluster_view", rows, lambda cluster: self._view(uow, cluster), limit)

@@ -52,6 +52,12 @@ class Book:
     def _drawn(self) -> dict[str, Page]:
         return {}
 
+    @cached_property
+    def _others(self) -> dict[str, Path]:
+        """What is served beside pages, by its path; so no name from outside reaches the file system."""
+        files = [self._folder / "openapi.json", *(self._folder / "images").glob("*.png")]
+        return {one.relative_to(self._folder).as_posix(): one for one in files if one.is_file()}
+
     def page(self, path: str) -> Page | None:
         """The page at this path below /docs; None where there is none."""
         name = self._files.get(path)
@@ -63,9 +69,7 @@ class Book:
 
     def file(self, path: str) -> Path | None:
         """A picture, or the description of the API; None for any other file."""
-        found = self._folder / path
-        is_served = path == "openapi.json" or (Path(path).parent == Path("images") and found.suffix == ".png")
-        return found if is_served and found.is_file() else None
+        return self._others.get(path)
 
     def search(self, text: str) -> list[Found]:
         """The places that have all these words, the best first: words of headings count most; then guides come before

@@ -17,7 +17,8 @@ RECENT_DAYS: Final = 7
 FORECAST_METHOD: Final = (
     f"Spent so far, plus the mean of the last {RECENT_DAYS} days (from the first one with costs) until the month ends"
 )
-_EPOCH: Final = date(1970, 1, 1).toordinal()
+EPOCH_YEAR: Final = 1970
+_EPOCH: Final = date(EPOCH_YEAR, 1, 1).toordinal()
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -35,8 +36,10 @@ class Month:
 
     @classmethod
     def parse(cls, text: str) -> "Month":
-        """The month of a text such as 2026-11; raises ValueError."""
+        """The month of a text such as 2026-11; raises ValueError, and before the epoch: nothing was sold then."""
         at = date.fromisoformat(f"{text}-01")
+        if at.year < EPOCH_YEAR:
+            raise ValueError(f"a month is in {EPOCH_YEAR} or later")
         return cls(at.year, at.month)
 
     @property

@@ -162,12 +162,19 @@ class RentalRepository(Repository):
         return [(at_ns, Microcents(price // len(slots))) for at_ns, price, slots in rows if slots]
 
     def page(
-        self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
+        self,
+        renter: AccountId | None,
+        cluster_id: ClusterId | None,
+        before: str | None,
+        limit: int,
+        without: AccountId | None = None,
     ) -> Sequence[Rental]:
-        """The latest first; of all accounts where `renter` is None."""
+        """The latest first; of all accounts but `without` where `renter` is None."""
         query = select(rentals).order_by(rentals.c.rental_id.desc())
         if renter is not None:
             query = query.where(rentals.c.renter == renter)
+        elif without is not None:
+            query = query.where(rentals.c.renter != without)
         if cluster_id is not None:
             query = query.where(rentals.c.cluster_id == cluster_id)
         if before is not None:

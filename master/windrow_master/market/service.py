@@ -389,13 +389,22 @@ class MarketService:
     # --- what people read --------------------------------------------------------------------------------------------
 
     async def statements(
-        self, renter: AccountId | None, cluster_id: ClusterId | None, before: str | None, limit: int
+        self,
+        renter: AccountId | None,
+        cluster_id: ClusterId | None,
+        before: str | None,
+        limit: int,
+        *,
+        with_tests: bool = True,
     ) -> Sequence[Statement]:
-        """Rentals with their lines and transfers, the latest first; of everybody where `renter` is None."""
+        """Rentals with their lines and transfers, the latest first; of everybody where `renter` is None.
+        with_tests: those too by which the Master tests hosts, if none of one cluster are asked for."""
+        without = None if with_tests or cluster_id is not None else PROOF_ACCOUNT
 
         def read(uow: UnitOfWork) -> Sequence[Statement]:
             def rows(last: Rental | None, size: int) -> Sequence[Rental]:
-                return uow[RentalRepository].page(renter, cluster_id, before if last is None else last.rental_id, size)
+                newest = before if last is None else last.rental_id
+                return uow[RentalRepository].page(renter, cluster_id, newest, size, without)
 
             return page_alone("statement", rows, lambda rental: self._statement(uow, rental), limit)
 

@@ -40,6 +40,21 @@ def filled(text: str, https_url: str, pin: str, signer: bytes) -> str:
     return text.replace("@URL@", https_url).replace("@PIN@", pin)
 
 
+def link_note(https_url: str, shows_own_certificate: bool) -> str | None:
+    """Why a link to the Master may not open in the browser of whom it is sent to, and what to do; None: it does."""
+    if is_loopback(https_url):
+        return (
+            "The link works on the Master's own machine only, since the Master listens on loopback. For others, start "
+            "it with an address that they reach, then make a new link: windrow up --listen 0.0.0.0 --public ADDRESS"
+        )
+    if not shows_own_certificate:
+        return None
+    return (
+        "The browser will warn, since the certificate is the market's own. Tell them to go on past the warning, or "
+        "give the Master a certificate that browsers trust: --tls-cert-file, --tls-key-file (docs/on-the-internet.md)"
+    )
+
+
 def is_loopback(https_url: str) -> bool:
     """Return whether no other machine can reach this address."""
     host = urlsplit(https_url).hostname or ""

@@ -111,12 +111,13 @@ def _quarantined(offers: Sequence[Offer]) -> Mapping[str, str]:
     found = {}
     for group in groups.values():
         prices = [one.per_gpu_hour for one in group]  # in order, as the offers are
+        others = "1 other" if len(group) == 2 else f"{len(group) - 1} others"
         for offer in group:
             middle = _median_of_others(prices, offer.per_gpu_hour)
             if middle is not None and not middle <= offer.per_gpu_hour * TIMES_OFF <= middle * TIMES_OFF**2:
                 found[offer.key] = (
                     f"{money_text(offer.per_gpu_hour)} per GPU and hour is more than {TIMES_OFF} times off the median "
-                    f"of {len(group) - 1} others, {money_text(middle)}."
+                    f"of {others}, {money_text(middle)}."
                 )
     return found
 

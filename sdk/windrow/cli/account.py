@@ -11,15 +11,27 @@ import typer
 
 from windrow import link
 from windrow.cli import device, resolving
-from windrow.cli.context import AsJson, client
+from windrow.cli.context import AsJson, Tests, client
 from windrow.cli.flags import options
 from windrow.cli.limits import LIMITS, given
 from windrow.cli.output import facts, plain, print_json, say
-from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, spoken, time_column, time_of
+from windrow.cli.tables import (
+    Column,
+    Table,
+    View,
+    id_column,
+    lists,
+    money_column,
+    roles_text,
+    spoken,
+    time_column,
+    time_of,
+)
 from windrow.client import Client
 from windrow.config import Config, forget, kept, known_authority, refuse_plain_http, save, save_authority
 from windrow.errors import ApiProblem, InvalidInput, NotSignedIn, WindrowClientError
 from windrow.transport import fetch_authority
+from windrow.words import money_text
 
 FACTOR_REQUIRED = "second_factor_required"
 MARKETS_OWN = "cli.json"
@@ -196,7 +208,7 @@ def whoami(context: typer.Context, as_json: AsJson = False) -> None:
             ("Project", f"{me['account']['name']} ({me['account']['id']})"),
             ("Roles", roles_text(", ".join(me["roles"]))),
             ("Token", f"{me['token']['name']}, until {me['token']['expires_at']}"),
-            ("Balance", f"{me['balance']['amount']} {me['balance']['currency']}"),
+            ("Balance", f"{money_text(me['balance']['amount'])} {me['balance']['currency']}"),
             ("Master", api.config.url),
         ]
     )
@@ -305,7 +317,7 @@ RECEIPTS = Table(
         id_column(),
         Column("CLUSTER", lambda r: r.get("cluster_name") or r["cluster_id"], most=20),
         Column("STATE", lambda r: r.get("state")),
-        Column("AMOUNT", lambda r: f"{r['amount']} {r['currency']}"),
+        Column("AMOUNT", lambda r: f"{money_text(r['amount'])} {r['currency']}"),
         Column("SECONDS", lambda r: r["running_seconds"], 3),
         time_column("ENDED", lambda r: r.get("ended_at"), 2),
         Column("TIER", lambda r: r.get("tier"), 4),
@@ -320,10 +332,10 @@ RECEIPTS = Table(
 
 @receipt_app.command("ls")
 @lists(RECEIPTS)
-def receipt_ls(context: typer.Context, view: View) -> None:
+def receipt_ls(context: typer.Context, view: View, tests: Tests = False) -> None:
     """List receipts, newest first. `--name`: of the machine."""
     api = client(context)
-    view.print(api, api.items("/receipts"))
+    view.print(api, api.items("/receipts", tests=tests or None))
 
 
 @receipt_app.command("show")
@@ -362,7 +374,7 @@ def print_receipt(item: dict[str, Any]) -> None:
 
 TRANSFERS = Table(
     (
-        Column("AMOUNT", lambda t: t["amount"]),
+        money_column("AMOUNT", lambda t: t["amount"]),
         Column("KIND", lambda t: t["kind"], most=20, show=spoken),
         Column("DEBIT", lambda t: t["debit"], 1),
         Column("CREDIT", lambda t: t["credit"], 1),
@@ -374,7 +386,7 @@ TRANSFERS = Table(
 BALANCES = Table(
     (
         Column("ACCOUNT", lambda b: b["account"]),
-        Column("AMOUNT", lambda b: b["amount"]),
+        money_column("AMOUNT", lambda b: b["amount"]),
         Column("CURRENCY", lambda b: b["currency"]),
     ),
     "No balances.",

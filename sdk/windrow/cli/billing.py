@@ -8,7 +8,8 @@ import typer
 
 from windrow.cli.context import AsJson, client
 from windrow.cli.output import facts, out, print_json, ratio_text
-from windrow.cli.tables import Column, Table, View, ago
+from windrow.cli.tables import Column, Table, View, ago, money_column
+from windrow.words import money_text
 
 Item = dict[str, Any]
 Month = Annotated[str | None, typer.Option("--month", metavar="YYYY-MM", help="Month (UTC); default: this one.")]
@@ -21,24 +22,18 @@ NO_COSTS = "Nothing was charged in this month. Rent something: windrow run --gpu
 NO_EARNINGS = "Nothing was earned in this month. Add a host: windrow token add --join"
 
 
-def _short(amount: str) -> str:
-    """An amount with two decimals, or four where it is small."""
-    value = Decimal(amount)
-    return f"{value:.2f}" if not value or abs(value) >= 1 else f"{value:.4f}"
-
-
 def _hours(hours: Any) -> str:
     return f"{hours:.1f}"
 
 
 def _lost(state: str) -> Callable[[Item], Any]:
-    return lambda one: one["times"] and _short(one["times"]["lost"][state])
+    return lambda one: one["times"] and money_text(one["times"]["lost"][state])
 
 
 SPENT = Table(
     (
         Column("NAME", lambda one: one["name"], most=40),
-        Column("AMOUNT", lambda one: one["amount"], show=_short),
+        money_column("AMOUNT", lambda one: one["amount"]),
         Column("HOURS", lambda one: one["running_hours"], 1, show=_hours),
         Column("ID", lambda one: one["id"], 2, 44),
     ),
@@ -47,7 +42,7 @@ SPENT = Table(
 EARNED = Table(
     (
         Column("NAME", lambda one: one["name"], most=40),
-        Column("AMOUNT", lambda one: one["amount"], show=_short),
+        money_column("AMOUNT", lambda one: one["amount"]),
         Column("RENTED", lambda one: one["times"] and ratio_text(one["times"]["occupancy_ratio"]), 1),
         *(Column(f"LOST {state.upper()}", _lost(state), 2 + rank) for rank, state in enumerate(STATES)),
         Column("ID", lambda one: one["id"], 6, 44),
@@ -57,7 +52,7 @@ EARNED = Table(
 DAYS = Table(
     (
         Column("DAY", lambda one: one["day"]),
-        Column("AMOUNT", lambda one: one["amount"], show=_short),
+        money_column("AMOUNT", lambda one: one["amount"]),
         Column("RENTED", lambda one: ratio_text(one["occupancy_ratio"]), 1),
     ),
     NO_EARNINGS,
@@ -118,29 +113,34 @@ def _view(table: Table) -> View:
 def _spending(said: Item) -> list[tuple[str, Any]]:
     """The facts above the list."""
     money = said["currency"]
-    rows = [("Month", said["month"]), ("Spent", f"{_short(said['spent'])} {money}")]
+    rows = [("Month", said["month"]), ("Spent", f"{money_text(said['spent'])} {money}")]
     if said["forecast"] is not None:
-        rows[-1] = ("Spent so far", f"{_short(said['spent'])} {money}, today {_short(said['today'])}")
-        rows.append(("Forecast", f"{_short(said['forecast'])} {money}. {said['forecast_method']}."))
+        rows[-1] = ("Spent so far", f"{money_text(said['spent'])} {money}, today {money_text(said['today'])}")
+        rows.append(("Forecast", f"{money_text(said['forecast'])} {money}. {said['forecast_method']}."))
     if said["limit"] is not None:
-        rows.append(("Limit a month", f"{_short(said['limit'])} {money}"))
-    rows.append(("Running now", f"{said['running']}, {_short(said['per_hour'])} {money} an hour"))
-    rows.append(("Held", f"{_short(said['held'])} {money}"))
+        rows.append(("Limit a month", f"{money_text(said['limit'])} {money}"))
+    rows.append(("Running now", f"{said['running']}, {money_text(said['per_hour'])} {money} an hour"))
+    rows.append(("Held", f"{money_text(said['held'])} {money}"))
     if said["balance"] is not None:
         until = f", empty {ago(said['empty_at'])}" if said["empty_at"] else ""
-        rows.append(("Balance", f"{_short(said['balance'])} {money}{until}"))
+        rows.append(("Balance", f"{money_text(said['balance'])} {money}{until}"))
     return rows
 
 
 def _income(said: Item) -> list[tuple[str, Any]]:
     """The facts above the list."""
     money, times = said["currency"], said["times"]
-    rows = [("Month", said["month"]), ("Earned", f"{_short(said['earned'])} {money}, today {_short(said['today'])}")]
+    rows = [
+        ("Month", said["month"]),
+        ("Earned", f"{money_text(said['earned'])} {money}, today {money_text(said['today'])}"),
+    ]
     if Decimal(said["fees"]):
-        rows.append(("Fees", f"{_short(said['fees'])} {money}"))
-    rows.append(("Earning now", f"{_short(said['per_hour'])} {money} an hour"))
+        rows.append(("Fees", f"{money_text(said['fees'])} {money}"))
+    rows.append(("Earning now", f"{money_text(said['per_hour'])} {money} an hour"))
     if times["occupancy_ratio"] is not None:
         rows.append(("Rented", f"{ratio_text(times['occupancy_ratio'])} of the time"))
-        lost = ", ".join(f"{state} {_short(times['lost'][state])}" for state in STATES)
+        lost = ", ".join(f"{state} {money_text(times['lost'][state])}" for state in STATES)
         rows.append(("Lost, estimated", f"{lost} {money}, at the present prices"))
+    simulated = ", and simulated hosts" if any(one.get("simulated") for one in said["rows"]) else ""
+    rows.append(("Counted too", f"the Master's own tests of hosts{simulated}"))
     return rows

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from windrow.cli.output import err, plain, print_whole, say, shown, size_text
 from windrow.errors import refusal_lines
-from windrow.words import counted, seconds_text
+from windrow.words import counted, money_or_none, money_text, seconds_text
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -36,15 +36,19 @@ def print_plan(plan: dict[str, Any]) -> None:
     """Prints the place and the price of a plan, on standard error."""
     places = plan.get("placement") or []
     for place in places:
-        price = f": {place['price_per_hour']} per hour" if len(places) > 1 and place.get("price_per_hour") else ""
+        price = (
+            f": {money_text(place['price_per_hour'])} per hour"
+            if len(places) > 1 and place.get("price_per_hour")
+            else ""
+        )
         say(f"  {place_text(place)}{price}")
         if place.get("note"):
             say(f"  {place['host_name']}: {place['note']}.")
     if plan.get("refusal"):
         print_refusal(plan["refusal"])
         return
-    price = " ".join(filter(None, (plan.get("price_per_hour"), plan.get("currency"), "per hour")))
-    reserved = f"; reserving {plan['hold']} of {plan['balance']}" if plan.get("hold") else ""
+    price = " ".join(filter(None, (money_or_none(plan.get("price_per_hour")), plan.get("currency"), "per hour")))
+    reserved = f"; reserving {money_text(plan['hold'])} of {money_text(plan['balance'])}" if plan.get("hold") else ""
     say(f"  {price}{reserved}")
 
 

@@ -8,7 +8,7 @@ import typer
 from windrow.cli import cluster_text as text
 from windrow.cli import completing, entering, kept, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
-from windrow.cli.context import AsJson, Watch, Yes, agreed, client
+from windrow.cli.context import AsJson, Tests, Watch, Yes, agreed, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
 from windrow.cli.flags import options
 from windrow.cli.output import (
@@ -23,12 +23,12 @@ from windrow.cli.output import (
 )
 from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, refuse_input, say_unsent_input
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
 from windrow.client import Client
 from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
-from windrow.words import counted
+from windrow.words import counted, money_or_none, money_text
 
 cluster_app = typer.Typer(help="Machines and clusters: work on rented GPUs and processors.", no_args_is_help=True)
 
@@ -103,8 +103,8 @@ CLUSTERS = Table(
         id_column(),
         Column("NAME", lambda c: c.get("name"), most=20),
         Column("STATE", lambda c: c["phase"]),
-        Column("PRICE/H", lambda c: c.get("price_per_hour")),
-        Column("COST", lambda c: c.get("cost_so_far"), 1),
+        money_column("PRICE/H", lambda c: c.get("price_per_hour")),
+        money_column("COST", lambda c: c.get("cost_so_far"), 1),
         Column("HOSTS", lambda c: ", ".join(str(one["host_name"]) for one in text.members(c)), 2, 24, _first_of),
         time_column("CREATED", lambda c: c.get("created_at"), 3),
         Column("KIND", lambda c: c["kind"], 5),
@@ -126,10 +126,10 @@ CLUSTERS = Table(
 
 @cluster_app.command("ls")
 @lists(CLUSTERS)
-def cluster_ls(context: typer.Context, view: View, watch: Watch = False) -> None:
+def cluster_ls(context: typer.Context, view: View, watch: Watch = False, tests: Tests = False) -> None:
     """List machines and clusters, newest first."""
     api = client(context)
-    view.print(api, api.items("/clusters", name=view.exact_name))
+    view.print(api, api.items("/clusters", name=view.exact_name, tests=tests or None))
     if watch:
         for _, _, event in api.events("/events/stream"):
             if any(str(subject).startswith("cluster_") for subject in event.get("subjects", [])):
@@ -244,7 +244,8 @@ def cluster_resize(
         return
     if found["phase"] in text.RESTS:
         raise WindrowClientError(f"{found['name']} is {found['phase']}: {found.get('reason') or 'somebody ended it'}")
-    say(f"{found['name']} has {counted(found['request']['hosts'], 'host')}, {found['price_per_hour']} per hour in all.")
+    size, price = counted(found["request"]["hosts"], "host"), money_text(found["price_per_hour"])
+    say(f"{found['name']} has {size}, {price} per hour in all.")
 
 
 def _are_up(cluster: dict[str, Any]) -> bool:
@@ -283,8 +284,8 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             ("Account", item.get("account_id")),
             *text.request_facts(item.get("request") or {}),
             ("Tier", item.get("tier")),
-            ("Price per hour", item.get("price_per_hour")),
-            ("Cost so far", item.get("cost_so_far")),
+            ("Price per hour", money_or_none(item.get("price_per_hour"))),
+            ("Cost so far", money_or_none(item.get("cost_so_far"))),
             ("Created", item.get("created_at")),
             ("Started", item.get("started_at")),
             *([("Ended", item["ended_at"])] if item.get("ended_at") else []),
@@ -377,7 +378,7 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
         return
     if (chosen := answer.get("chosen")) is not None:
         terms = ", ".join(f"{name} {points}" for name, points in (chosen.get("terms") or {}).items())
-        offer = f"tier {plain(chosen.get('tier'))}, {chosen['price_per_hour']} per hour"
+        offer = f"tier {plain(chosen.get('tier'))}, {money_text(chosen['price_per_hour'])} per hour"
         say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")

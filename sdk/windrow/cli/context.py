@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from windrow.cli.output import say
 from windrow.config import find
 from windrow.errors import InvalidInput
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from windrow.client import Client
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Tests = Annotated[bool, typer.Option("--tests", help="Also the Master's own tests of hosts.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Keep watching for changes; with --json one object per line.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
@@ -37,6 +39,12 @@ def agreed(yes: bool, question: str) -> None:
     if not sys.stdin.isatty():
         raise InvalidInput(f"{question} Nobody can be asked here, and nothing was done. To confirm, add --yes.")
     confirm(question)
+
+
+def say_link_note(api: "Client") -> None:
+    """Say why a link to the Master may not open for whom it is sent to; nothing where it does."""
+    if note := api.get("/cli").get("link_note"):
+        say(note)
 
 
 def client(context: typer.Context) -> "Client":

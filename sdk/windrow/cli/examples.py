@@ -18,6 +18,7 @@ windrow run --gpu 24GB --image pytorch/pytorch -- python train.py
 windrow run fetch train
 windrow open lab
 windrow open web --no-browser
+windrow open
 windrow ssh lab
 windrow ssh lab -- nvidia-smi
 windrow logs -f train

@@ -1,4 +1,4 @@
-"""`windrow explain`: what an error code means and what to do about it; without a Master."""
+"""`windrow explain`: what the code of an error or a condition means and what to do about it; without a Master."""
 
 from difflib import get_close_matches
 from textwrap import fill
@@ -8,6 +8,7 @@ import typer
 
 from windrow.cli.output import out, print_json, say
 from windrow.cli.tables import Column, Table, View, lists
+from windrow.conditions import CONDITIONS
 from windrow.errors import NotFound
 from windrow.explained import PARAGRAPHS, first_sentence
 
@@ -15,12 +16,13 @@ CODES = Table(
     (Column("CODE", lambda one: one["code"]), Column("MEANING", lambda one: one["text"], most=60)),
     "There are no codes.",
 )
+KNOWN = PARAGRAPHS | CONDITIONS
 READABLE = 100
 """Columns of a paragraph at most."""
 
 
 def _matches(incomplete: str) -> list[str]:
-    return [code for code in PARAGRAPHS if code.startswith(incomplete)]
+    return [code for code in KNOWN if code.startswith(incomplete)]
 
 
 @lists(CODES)
@@ -29,22 +31,23 @@ def explain(
     code: Annotated[
         str | None,
         typer.Argument(
-            metavar="ERROR_CODE",
-            help="As an error ends with: no_capacity; without: all codes.",
+            metavar="CODE",
+            help="As an error ends with (no_capacity), or of a condition (gpu.lost); without: all codes.",
             autocompletion=_matches,
         ),
     ] = None,
 ) -> None:
-    """Explain an error code: what happened, and what to do."""
+    """Explain the code of an error or a condition: what happened, and what to do."""
     if code is None:
-        view.print(None, ({"code": one, "text": first_sentence(one)} for one in PARAGRAPHS))
+        view.print(None, ({"code": one, "text": first_sentence(one, KNOWN)} for one in KNOWN))
         return
-    if code not in PARAGRAPHS:
-        near = get_close_matches(code, PARAGRAPHS, 1)
+    name = code.partition(":")[0]  # of a condition of one GPU, gpu.lost:GPU-1
+    if name not in KNOWN:
+        near = get_close_matches(name, KNOWN, 1)
         hint = f" Did you mean {near[0]}?" if near else " List them: windrow explain"
-        raise NotFound(f"There is no error code {code!r}.{hint}")
+        raise NotFound(f"There is no code {code!r}.{hint}")
     if view.is_json:
-        print_json({"code": code, "text": PARAGRAPHS[code]})
+        print_json({"code": name, "text": KNOWN[name]})
         return
-    out.print(fill(PARAGRAPHS[code], min(out.width, READABLE)), markup=False)
-    say(f"Code {code}. All codes: windrow explain")
+    out.print(fill(KNOWN[name], min(out.width, READABLE)), markup=False)
+    say(f"Code {name}. All codes: windrow explain")

@@ -23,9 +23,10 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.tables import Column, Table, View, id_column, lists, spoken, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, spoken, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
+from windrow.words import money_or_none
 
 host_app = typer.Typer(help="Hosts: list, show, drain, measure, verify, prove.", no_args_is_help=True)
 gpu_app = typer.Typer(help="GPUs of all hosts.", no_args_is_help=True)
@@ -106,7 +107,7 @@ HOSTS = Table(
         id_column(rank=2),
         Column("NAME", lambda h: h["name"] + _mark(h), most=24),
         Column("STATE", lambda h: h["headline"]),
-        Column("PRICE/H", lambda h: h.get("price_per_hour")),
+        money_column("PRICE/H", lambda h: h.get("price_per_hour")),
         Column("GPUS", lambda h: len(h.get("gpus") or [])),
         Column("TIER", lambda h: h.get("tier"), 1),
         Column("CPU", lambda h: ratio_text(_live(h, "cpu_ratio")), 3),
@@ -197,7 +198,7 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
             *_host_proved(proof),
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
-            ("Price per hour", item.get("price_per_hour")),
+            ("Price per hour", money_or_none(item.get("price_per_hour"))),
             *_conditions(item.get("conditions") or []),
             *[
                 ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']} {gpu_state(g)}")
@@ -395,7 +396,7 @@ GPUS = Table(
         Column("HOST", lambda g: g["host_name"] + _mark(g), most=20),
         Column("MODEL", lambda g: g["name"], 1, 24),
         Column("STATE", lambda g: g.get("state_text") or g.get("slot_state")),
-        Column("PRICE/H", lambda g: g.get("price_per_hour")),
+        money_column("PRICE/H", lambda g: g.get("price_per_hour")),
         Column("TIER", lambda g: g.get("tier"), 3),
         Column("UTIL", lambda g: ratio_text(g.get("utilization_ratio")), 2),
         Column("MEMORY", lambda g: _of(size_text, g.get("memory_used_bytes"), g.get("memory_bytes")), 4),
@@ -440,7 +441,7 @@ def gpu_show(context: typer.Context, gpu: Card, as_json: AsJson = False) -> None
             ("May be cut into", ", ".join(item.get("layout", [])) or "nothing: it stays whole"),
             ("Tier", item["tier"]),
             *[("", f"- {reason}") for reason in item["tier_reasons"]],
-            ("Price per hour", item["price_per_hour"]),
+            ("Price per hour", money_or_none(item["price_per_hour"])),
             *_conditions(item["conditions"]),
             *_conditions(item["claims"], "Claim"),
             *_card_verified(_of_host(api, item["host_id"], "verification"), item),
@@ -485,7 +486,7 @@ OFFERS = Table(
     (
         Column("TIER", lambda o: o["tier"]),
         Column("FREE", lambda o: free_text(o)),
-        Column("PRICE/H", lambda o: o.get("price_per_hour")),
+        money_column("PRICE/H", lambda o: o.get("price_per_hour")),
         Column("HOSTS", lambda o: o.get("hosts"), 1),
         Column("SUGGESTED", lambda o: o.get("suggestion"), 4),
         Column("ISOLATION", lambda o: o.get("isolation"), 2),

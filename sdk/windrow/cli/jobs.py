@@ -20,14 +20,14 @@ from windrow.cli.output import facts, print_ids, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
 from windrow.cli.routes import forecast_text
 from windrow.cli.streams import ProgramOutput, say_unsent_input
-from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
+from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem, InvalidInput, WindrowClientError, refusal_lines
 from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
-from windrow.words import counted
+from windrow.words import counted, money_text
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -207,7 +207,7 @@ JOBS = Table(
         Column("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else ""), most=24),
         Column("STATE", lambda j: j["state"]),
         Column("EXIT", lambda j: j["exit_code"], 2),
-        Column("COST", lambda j: j["cost_so_far"]),
+        money_column("COST", lambda j: j["cost_so_far"]),
         time_column("CREATED", lambda j: j.get("created_at"), 3),
         Column("TRIES", lambda j: len(j["attempts"]), 4),
         Column("REASON", lambda j: j["reason"], 1, 20),
@@ -252,7 +252,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             *request_facts(asked),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
-            ("Cost so far", item["cost_so_far"]),
+            ("Cost so far", money_text(item["cost_so_far"])),
             *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
             *[("Comes after", one) for one in asked["after"]],

@@ -7,10 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, client, confirm, say_link_note
 from windrow.cli.output import print_json, say
 from windrow.cli.resolving import INVITATIONS, MEMBERS, found
 from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
+from windrow.client import Client
 from windrow.config import kept, save
 from windrow.errors import InvalidInput
 
@@ -41,8 +42,9 @@ def invite(
 ) -> None:
     """Invite somebody into your organisation and print the link, shown only now, valid once and for a week."""
     body = {"address": address, "role": role, "projects": _grants(project)}
-    made = client(context).request("POST", "/invitations", body=body)
-    _print_link(made, "They open the link in a browser, or run: windrow login 'LINK'", as_json)
+    api = client(context)
+    made = api.request("POST", "/invitations", body=body)
+    _print_link(api, made, "They open the link in a browser, or run: windrow login 'LINK'", as_json)
 
 
 def _grants(given: Sequence[str] | None) -> list[Item]:
@@ -106,7 +108,7 @@ def member_password_link(context: typer.Context, member: Member, as_json: AsJson
     """Print a link by which a member who cannot sign in sets a new password: valid once, for half an hour."""
     api = client(context)
     made = api.request("POST", f"/members/{found(api, MEMBERS, member)}/password-link")
-    _print_link(made, f"It is valid until {made['link_expires_at']} and not shown again.", as_json)
+    _print_link(api, made, f"It is valid until {made['link_expires_at']} and not shown again.", as_json)
 
 
 @member_app.command("rm")
@@ -166,7 +168,7 @@ def invitation_link(
     """Print a new link for an invitation, valid for another week; the one before stops working."""
     api = client(context)
     made = api.request("POST", f"/invitations/{found(api, INVITATIONS, invitation)}/link")
-    _print_link(made, f"It is valid until {made['expires_at']} and not shown again.", as_json)
+    _print_link(api, made, f"It is valid until {made['expires_at']} and not shown again.", as_json)
 
 
 @invitation_app.command("rm")
@@ -299,7 +301,7 @@ def project_withdraw(context: typer.Context, name: Project) -> None:
     say(f"The offer of {name} is withdrawn.")
 
 
-def _print_link(made: Item, hint: str, as_json: bool) -> None:
+def _print_link(api: Client, made: Item, hint: str, as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
@@ -309,3 +311,4 @@ def _print_link(made: Item, hint: str, as_json: bool) -> None:
     sys.stdout.write(made["link"] + "\n")
     say("Give this link to whom it is for: it works once and is not shown again.")
     say(hint)
+    say_link_note(api)

@@ -1,7 +1,10 @@
-"""`windrow open` and `windrow logs`: Jupyter or a web service in the browser, and the log of whatever has this name."""
+"""`windrow open` and `windrow logs`: Jupyter, a web service or the console in the browser, and the log of whatever has
+this name.
+"""
 
 import sys
 import webbrowser
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -40,7 +43,14 @@ def logs(
 
 def open_work(
     context: typer.Context,
-    name: Work,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME|ID",
+            help="Name or id of a machine, cluster or job; without: the console, signed in.",
+            autocompletion=completing.work,
+        ),
+    ] = None,
     port: Annotated[
         int | None,
         typer.Argument(metavar="PORT", min=1, max=65_535, help="Port in it; default: of its service, or Jupyter."),
@@ -48,10 +58,14 @@ def open_work(
     browser: Annotated[bool, typer.Option(help="Open it in the browser, where this machine has one.")] = True,
     as_json: AsJson = False,
 ) -> None:
-    """Open Jupyter or a web service in the browser, or print its address. Jupyter and ports stay open until Ctrl-C."""
+    """Open Jupyter, a web service or the console in the browser, or print its address. Jupyter and ports stay open
+    until Ctrl-C."""
     api = client(context)
-    cluster = _running(api, name, as_json)
     show = _browse if browser and sys.stderr.isatty() and has_display() else _nothing
+    if name is None:
+        _open_console(api, show, as_json)
+        return
+    cluster = _running(api, name, as_json)
     urls: dict[str, str] = cluster.get("urls") or {}
     url = urls.get(str(port)) if port else next(iter(urls.values()), None)
     if url is not None:
@@ -69,6 +83,17 @@ def open_work(
         raise InvalidInput(
             f"{cluster['name']} has neither Jupyter nor a web service. Name a port of it: windrow open {name} 8000"
         )
+
+
+def _open_console(api: Client, show: Callable[[str], None], as_json: bool) -> None:
+    """The address with the token of this command, as `windrow up` prints it."""
+    url = f"{api.config.url}/#token={api.config.token}"
+    if as_json:
+        print_json({"url": url})
+    else:
+        sys.stdout.write(f"{url}\n")
+        say("This address signs in as you: show it to nobody.")
+    show(url)
 
 
 def _print_url(url: str, as_json: bool) -> None:

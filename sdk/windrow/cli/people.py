@@ -5,9 +5,11 @@ from typing import Annotated, Any
 
 import typer
 
-from windrow.cli.context import AsJson, Yes, client, confirm
+from windrow.cli.context import AsJson, Yes, client, confirm, say_link_note
 from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, roles_text, time_column
+from windrow.client import Client
+from windrow.words import money_text
 
 people_app = typer.Typer(help="Accounts of other people (operators).", no_args_is_help=True)
 credit_app = typer.Typer(help="Test credits of accounts (operators).", no_args_is_help=True)
@@ -24,14 +26,16 @@ def account_add(
     as_json: AsJson = False,
 ) -> None:
     """Add an account and print its sign-in link, shown only now and valid once."""
-    made = client(context).request("POST", "/accounts", body={"name": name, "roles": role, "credit": credit})
-    _print_link(made, as_json)
+    api = client(context)
+    made = api.request("POST", "/accounts", body={"name": name, "roles": role, "credit": credit})
+    _print_link(api, made, as_json)
 
 
 @people_app.command("link")
 def account_link(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Create a new sign-in link for an account; older links stop working."""
-    _print_link(client(context).request("POST", f"/accounts/{name}/link"), as_json)
+    api = client(context)
+    _print_link(api, api.request("POST", f"/accounts/{name}/link"), as_json)
 
 
 ACCOUNTS = Table(
@@ -135,7 +139,7 @@ def credit_settle(
 
 
 def _balance(item: dict[str, Any]) -> str:
-    return f"{item['balance']['amount']} {item['balance']['currency']}"
+    return f"{money_text(item['balance']['amount'])} {item['balance']['currency']}"
 
 
 def _print(item: dict[str, Any], as_json: bool) -> None:
@@ -154,7 +158,7 @@ def _print(item: dict[str, Any], as_json: bool) -> None:
     )
 
 
-def _print_link(made: dict[str, Any], as_json: bool) -> None:
+def _print_link(api: Client, made: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print_json(made)
         return
@@ -162,3 +166,4 @@ def _print_link(made: dict[str, Any], as_json: bool) -> None:
     account, until = made["account"], made["link_expires_at"]
     say(f"Give this link to {account['name']}: it works once, until {until}, and is not shown again.")
     say("Open the link in a browser, or run: windrow login 'LINK'")
+    say_link_note(api)

@@ -8,6 +8,7 @@ import typer
 
 from windrow.cli.context import client
 from windrow.cli.tables import Column, Table, View, lists
+from windrow.words import money_text
 
 
 def _machine(price: dict[str, Any]) -> str:
@@ -17,7 +18,7 @@ def _machine(price: dict[str, Any]) -> str:
 
 
 def _dollars(amount: str) -> str:
-    return f"{Decimal(amount):.2f}" if Decimal(amount) >= 1 else f"{Decimal(amount):.4f}"
+    return money_text(amount)
 
 
 def _place(price: dict[str, Any]) -> str:

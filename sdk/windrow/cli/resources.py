@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Callable
-from decimal import Decimal
 from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
@@ -17,6 +16,7 @@ from windrow.cli.output import facts, print_json, say
 from windrow.cli.tables import Column, Table, View, lists, time_column
 from windrow.client import Client
 from windrow.errors import InvalidInput
+from windrow.words import money_text
 
 resource_app = typer.Typer(
     help="Compute resources: the registry of machines at home, in clouds and at the edge.", no_args_is_help=True
@@ -105,7 +105,7 @@ def _cost(resource: dict[str, Any]) -> str:
 def _price(bound: dict[str, Any]) -> str:
     if bound["price_per_hour"] is None:
         return "unknown"
-    return f"{Decimal(bound['price_per_hour']):.2f} USD, by {bound['price_source']}"
+    return f"{money_text(bound['price_per_hour'], 2)} USD, by {bound['price_source']}"
 
 
 RESOURCES = Table(

@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Iterable
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -13,7 +12,7 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.output import out, print_json, say
 from windrow.cli.tables import Column, table_lines
 from windrow.errors import InvalidInput
-from windrow.words import counted
+from windrow.words import counted, money_text
 
 FILE_MAX: Final = 1 << 20
 """Bytes of a program, and of an intent."""
@@ -22,7 +21,7 @@ Item = dict[str, Any]
 
 
 def _cents(amount: str | None) -> str | None:
-    return None if amount is None else f"{Decimal(amount):.2f}"
+    return None if amount is None else money_text(amount, 2)
 
 
 def _total(one: Item) -> str | None:

@@ -38,7 +38,7 @@ from windrow.folder import record, transfer
 from windrow.folder.returning import Report
 from windrow.folder.sending import Parcel, named, survey
 from windrow.soon import PAUSE_S, SOON_S, patiently
-from windrow.words import counted, seconds_text
+from windrow.words import counted, money_text, seconds_text
 
 END_S: Final = 180.0
 """For a cluster to end once that was asked."""
@@ -184,8 +184,11 @@ def _finish(api: Client, cluster_id: str, code: int, report: Report, as_json: bo
 
 def cost_text(receipt: dict[str, Any]) -> str:
     """Returns a receipt in one line."""
-    amount, test = f"{receipt['amount']} {receipt['currency']}", " (test money)" if receipt.get("test_money") else ""
-    rate = f"{seconds_text(receipt['running_seconds'])} at {receipt['price_per_hour']} per hour"
+    amount, test = (
+        f"{money_text(receipt['amount'])} {receipt['currency']}",
+        " (test money)" if receipt.get("test_money") else "",
+    )
+    rate = f"{seconds_text(receipt['running_seconds'])} at {money_text(receipt['price_per_hour'])} per hour"
     return f"cost {amount}{test}: {rate}. Receipt: windrow receipt show {receipt['id']}"
 
 

@@ -10,7 +10,7 @@ import typer
 from windrow.cli.context import client
 from windrow.cli.output import size_text
 from windrow.cli.request import parse_size, parse_span
-from windrow.cli.tables import Column, Table, View, lists, time_column
+from windrow.cli.tables import Column, Table, View, lists, money_column, time_column
 from windrow.errors import InvalidInput
 
 Item = dict[str, Any]
@@ -63,7 +63,7 @@ GPUS_FOR_RENT = Table(
         Column("MEMORY", _memory),
         Column("GRADE", lambda o: str(o["tier"]).partition("/")[2], 1),
         Column("FREE", lambda o: f"{o['free']} of {o['total']}"),
-        Column("PRICE/H", lambda o: o["price_per_hour"]),
+        money_column("PRICE/H", lambda o: o["price_per_hour"]),
         Column("TOTAL", lambda o: o.get("total_price")),
         Column("PER GIB/H", _per_gib, 3),
         Column("CURRENCY", lambda o: o["currency"], 4),

@@ -15,9 +15,10 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.exits import EXIT_AUTH
 from windrow.cli.hosts import host_show
 from windrow.cli.output import brief, facts, out, plain, print_error, print_json, print_whole
-from windrow.cli.tables import Column, Table, View, ago, id_column, lists, table_lines, time_column
+from windrow.cli.tables import Column, Table, View, ago, id_column, lists, money_column, table_lines, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem, NoMaster, NotFound
+from windrow.words import money_or_none, money_text
 
 Item = dict[str, Any]
 
@@ -47,8 +48,8 @@ WORK = Table(
         Column("STATE", lambda one: one["state"]),
         Column("HOSTS", lambda one: ", ".join(one["hosts"]), 2, 24, _first_of),
         Column("TIER", lambda one: one["tier"], 6),
-        Column("PRICE/H", lambda one: one["price_per_hour"]),
-        Column("COST", lambda one: one["cost_so_far"], 1),
+        money_column("PRICE/H", lambda one: one["price_per_hour"]),
+        money_column("COST", lambda one: one["cost_so_far"], 1),
         time_column("STARTED", lambda one: one["started_at"], 5),
         time_column("ENDS", lambda one: one["ends_at"], 7),
         Column("NOTE", lambda one: one["problem"] or one["reason"], 8, 20),
@@ -158,7 +159,7 @@ def _print_me(api: Client, me: Item, per_hour: Decimal, left: timedelta | None) 
     who = (me.get("user") or me.get("service") or me["account"])["name"]
     print_whole(f"{who} in {me['account']['name']} at {api.config.url}")
     spends = [f"{per_hour:f} per hour", f"lasts {text.span_text(left)}"] if left is not None else ["nothing is spent"]
-    print_whole(", ".join((f"Balance {me['balance']['amount']} {me['balance']['currency']}", *spends)))
+    print_whole(", ".join((f"Balance {money_text(me['balance']['amount'])} {me['balance']['currency']}", *spends)))
 
 
 def _print_work(work: list[Item]) -> None:
@@ -198,8 +199,8 @@ def _print_one(api: Client, item: Item) -> None:
         ("State", f"{one['state']}: {why}" if why else one["state"]),
         ("Hosts", ", ".join(one["hosts"]) or None),
         *request_facts(item["request"]),
-        ("Price per hour", one["price_per_hour"]),
-        ("Cost so far", one["cost_so_far"]),
+        ("Price per hour", money_or_none(one["price_per_hour"])),
+        ("Cost so far", money_or_none(one["cost_so_far"])),
         ("Started", one["started_at"] and ago(one["started_at"])),
         ("Ends", (ends(clusters[0]) if clusters and goes_on else None) or None),
         *usage_rows(used),

@@ -23,6 +23,7 @@ from windrow.cli.clusters import (
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, say
 from windrow.errors import InvalidInput
+from windrow.words import money_text
 
 STOP_TIMEOUT_S = 180.0
 
@@ -75,7 +76,7 @@ def cluster_start(
             if not as_json:
                 print_tested(answer)
             if sys.stdin.isatty():
-                confirm(f"Start {cluster} for {answer['price_per_hour']} per hour?")
+                confirm(f"Start {cluster} for {money_text(answer['price_per_hour'])} per hour?")
             else:
                 quoting.agree_to(answer, yes)
     body: dict[str, Any] = {"max_price_per_hour": max_price} if max_price else {}

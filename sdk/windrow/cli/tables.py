@@ -20,6 +20,7 @@ from windrow.cli.request import parse_span
 from windrow.cli.resolving import short
 from windrow.client import Client
 from windrow.errors import InvalidInput
+from windrow.words import money_or_none
 
 Item = dict[str, Any]
 F = TypeVar("F", bound=Callable[..., None])
@@ -62,6 +63,11 @@ class Table(NamedTuple):
 def id_column(read: Callable[[Item], Any] = lambda item: item["id"], name: str = "ID", rank: int = 0) -> Column:
     """A column of ids, which a screen shows short; every command takes them so."""
     return Column(name, read, rank, show=lambda value: value and short(str(value)))
+
+
+def money_column(name: str, read: Callable[[Item], Any], rank: int = 0) -> Column:
+    """A column of amounts, which a screen shows rounded; absent stays absent."""
+    return Column(name, read, rank, show=money_or_none)
 
 
 def time_column(name: str, read: Callable[[Item], Any], rank: int = 0) -> Column:

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from windrow.cli.output import ABSENT, brief, field_text, plain, rate_text, size_text
+from windrow.words import money_text
 
 Item = dict[str, Any]
 
@@ -84,8 +85,8 @@ def host_table(host: Item, width: int) -> Table:
 
 def cluster_title(cluster: Item) -> str:
     """One line about a machine or a cluster."""
-    costs = [cluster.get("price_per_hour") and f"{cluster['price_per_hour']} per hour"]
-    costs += [cluster.get("cost_so_far") and f"{cluster['cost_so_far']} so far"]
+    costs = [cluster.get("price_per_hour") and f"{money_text(cluster['price_per_hour'])} per hour"]
+    costs += [cluster.get("cost_so_far") and f"{money_text(cluster['cost_so_far'])} so far"]
     return ", ".join(plain(one) for one in (cluster["name"], cluster["phase"], cluster.get("tier"), *costs) if one)
 
 

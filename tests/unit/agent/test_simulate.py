@@ -10,11 +10,13 @@ from tests.simulation.loop import VirtualClock, VirtualLoop, run
 from windrow_agent.core.availability import Availability
 from windrow_agent.core.inventory import build_inventory
 from windrow_agent.gpu.personas import HOSTS
-from windrow_agent.host.simulated import SimulatedHost
+from windrow_agent.gpu.simulated import HOT_CELSIUS
+from windrow_agent.host.simulated import Fault, SimulatedHost
 from windrow_agent.report.sampler import Sampler
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.metrics import METRICS
 from windrow_proto.samples import Sample
-from windrow_proto.units import SECOND
+from windrow_proto.units import MIB, SECOND
 
 
 class StepClock:
@@ -164,3 +166,20 @@ def test_a_virtual_hour_of_faults_is_sampled_every_second_and_repeats_itself():
     assert events == ["gpu.xid:gpu1", "gpu.lost:gpu2", "gpu.recovered:gpu2"]
     assert 3595 <= len(samples) <= 3605
     assert run(1, an_hour) == (samples, seen, events)
+
+
+@pytest.mark.parametrize("fault", Fault)
+def test_a_host_that_breaks_down_shows_it_and_stays_simulated(fault: Fault):
+    host = SimulatedHost(1, 1, StepClock())
+    host.break_down(fault)
+    metrics, readings = host.reader.sample(), host.gpus.sample(False)
+    told = {
+        Fault.GPU_LOST: [one.code for one in host.gpus.conditions()] == [ConditionCode.GPU_LOST],
+        Fault.GPU_HOT: max(value or 0 for (_, metric), value in readings.items() if metric == 4) == HOT_CELSIUS,
+        Fault.DISK_FULL: host.conditions() == (ConditionCode.AGENT_DISK_FULL,) and metrics[106] == disk_mebibytes(host),
+    }
+    assert [one for one, is_told in told.items() if is_told] == [fault]
+
+
+def disk_mebibytes(host: SimulatedHost) -> int:
+    return host.persona.disk_bytes // MIB

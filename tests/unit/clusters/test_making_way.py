@@ -7,7 +7,7 @@ import pytest
 from tests.unit.clusters.test_networks import TUNNELS, Said, translated
 from tests.unit.clusters.test_over_hosts import THIRD, by_rank, gang, look, lose, running
 from tests.unit.clusters.test_over_hosts import m as m
-from tests.unit.clusters.world import HOST, OTHER, OWNER, principal
+from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, principal
 from windrow_master.clusters import yielding
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Workload
 from windrow_master.clusters.needs import Refused
@@ -61,6 +61,16 @@ def proofs(m):
 
     m.write(open_account)
     return Proofs(m)
+
+
+async def test_tests_of_hosts_are_listed_for_who_asks_for_them(m, proofs):
+    await proofs.begin(HOST)
+    (proof,) = await m.clusters.list(OPERATOR, None, 9)
+    assert not await m.clusters.list(OPERATOR, None, 9, with_tests=False)
+    (receipt,) = await m.market.statements(None, None, None, 9)
+    assert not await m.market.statements(None, None, None, 9, with_tests=False)
+    of_it = await m.market.statements(None, proof.cluster.cluster_id, None, 9, with_tests=False)
+    assert [one.rental.rental_id for one in of_it] == [receipt.rental.rental_id]
 
 
 async def test_a_gang_has_those_proofs_end_that_stand_in_its_way(m, proofs):

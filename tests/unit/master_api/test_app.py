@@ -219,6 +219,7 @@ async def test_the_console_serves_its_page_for_every_path_and_its_assets_for_eve
     (api.static / "assets").mkdir()
     (api.static / "index.html").write_text("<p>console</p>")
     (api.static / "assets" / "a-1.js").write_text("1")
+    assert (await api.client.get(f"/{'a' * 300}.js")).status_code == 404
 
     assert (await api.stranger.get("/clusters/cluster_1")).text == "<p>console</p>"
     asset = await api.stranger.get("/assets/a-1.js")

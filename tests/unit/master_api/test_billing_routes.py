@@ -80,7 +80,10 @@ async def test_a_month_that_has_passed_has_no_forecast_and_one_that_has_not_begu
     assert (said["spent"], said["forecast"], said["rows"], said["today"]) == ("0.00", None, [], "0.00")
     assert len(said["days"]) == len(Month.parse(before).days)
     await ask(rented, f"usage?month={Month.of(rented.clock.wall_ns() + 60 * DAY)}", 422)
-    await ask(rented, "usage?month=2026-13", 422)
+    for month in ("2026-13", "0001-01", "1969-12", "9999-12"):
+        await ask(rented, f"usage?month={month}", 422)
+        await ask(rented, f"earnings?month={month}", 422)
+    assert (await ask(rented, "usage?month=1970-01"))["spent"] == "0.00"
     await ask(rented, "usage?by=project", 422)
     await ask(rented, "usage?scope=all&by=person", 422)
     await ask(rented, "earnings?by=model", 422)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from tests.waiting import poll_async
 from windrow_master.onboarding import closure
-from windrow_master.onboarding.join_line import is_loopback, join_line
+from windrow_master.onboarding.join_line import is_loopback, join_line, link_note
 from windrow_master.onboarding.model import Artifact, Manifest, Phase, Progress, record_of
 from windrow_master.onboarding.service import CARRIED, Wheelhouse, _has_none_that_fits, carried, not_ready
 from windrow_master.onboarding.wheel import Declared, pack
@@ -124,6 +124,12 @@ def test_the_line_of_a_master_on_loopback_says_so(host: str) -> None:
     url = f"https://{host}:8443"
     assert is_loopback(url)
     assert join_line(url, "sha256//abc=", "wj_x.0").endswith(" --this-machine-only")
+
+
+def test_a_link_says_why_it_may_not_open_for_others() -> None:
+    assert "--listen 0.0.0.0 --public ADDRESS" in (link_note("https://127.0.0.1:8443", True) or "")
+    assert "--tls-cert-file" in (link_note("https://gpu.example:8443", True) or "")
+    assert link_note("https://gpu.example", False) is None
 
 
 async def test_without_an_index_the_state_says_why_and_it_can_be_asked_again(

@@ -1,6 +1,7 @@
 """`windrow usage` and `windrow earnings`: what they ask, and what a person, a pipe and a program are shown."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,6 +13,9 @@ from windrow.cli import billing, output
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
+from windrow.words import money_text
+
+SUPPORT = Path(__file__).parents[2] / "support"
 
 ROW = {"id": "cluster_1", "name": "train", "amount": "4.25000001", "running_hours": 2.5, "days": ["4.25000001"]}
 SPENT = {
@@ -84,4 +88,10 @@ def test_a_person_reads_the_forecast_its_method_and_until_when_there_is_money(
     ):
         assert words in text
     assert "25 % of the time" in text and "idle 3.00, paused 0.00, faulty 1.50" in text
+    assert "the Master's own tests of hosts" in text
     assert "None" not in text
+
+
+@pytest.mark.parametrize(("amount", "digits", "shown"), json.loads((SUPPORT / "money_shown.json").read_text()))
+def test_money_is_shown_by_one_rule_here_and_in_the_console(amount: str, digits: int, shown: str) -> None:
+    assert money_text(amount, digits) == shown

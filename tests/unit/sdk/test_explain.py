@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from tests.architecture import cli_pages, error_pages
+from tests.architecture import cli_pages, condition_pages, error_pages
 from tests.support import documented
 from windrow.cli import main
 from windrow.cli.examples import LINES, examples_of
 from windrow.errors import NotFound
 from windrow.explained import PARAGRAPHS
+from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import table
 
 
@@ -44,6 +45,13 @@ def test_a_code_is_explained_without_a_master(capsys: pytest.CaptureFixture[str]
 
     windrow("explain")
     assert "no_capacity" in capsys.readouterr().out
+
+
+def test_a_condition_is_explained_by_the_words_of_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert condition_pages.words() == (condition_pages.ROOT / condition_pages.WORDS).read_text(encoding="utf-8")
+    windrow("explain", "gpu.lost:GPU-1", "--json")
+    lost = ConditionCode.GPU_LOST
+    assert json.loads(capsys.readouterr().out) == {"code": lost, "text": f"{lost.words} {lost.remedy}"}
 
 
 def test_a_code_that_is_none_names_the_nearest() -> None:

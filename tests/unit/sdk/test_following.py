@@ -157,6 +157,6 @@ def test_a_job_that_waits_for_another_takes_a_busy_tier_where_all_places_are_bus
     master.route["refused"] = [busy]
     request, best = routing.following(master.client(), {"after": ["job_1"]}, "cost")
     assert request["tier"] == "cpu/C"
-    assert routing.said(best) == "Chosen: windrow/cpu/C, which is busy now, at 0.02 USD an hour."
+    assert routing.said(best) == "Chosen: windrow/cpu/C, which is busy now, at 0.018 USD an hour."
     with pytest.raises(NoPlace, match="It is busy"):
         routing.following(master.client(), {}, "cost")

@@ -65,7 +65,7 @@ CLUSTERS = [
     ("width", "header"),
     [
         (80, ["ID", "NAME", "STATE", "PRICE/H", "COST", "HOSTS"]),
-        (100, ["ID", "NAME", "STATE", "PRICE/H", "COST", "HOSTS", "CREATED"]),
+        (100, ["ID", "NAME", "STATE", "PRICE/H", "COST", "HOSTS", "CREATED", "REASON"]),
         (120, ["ID", "NAME", "STATE", "PRICE/H", "COST", "HOSTS", "CREATED", "KIND", "TIER", "REASON"]),
         (160, ["ID", "NAME", "STATE", "PRICE/H", "COST", "HOSTS", "CREATED", "KIND", "TIER", "REASON"]),
     ],
@@ -83,10 +83,10 @@ def test_the_whole_table_of_80_columns() -> None:
     columns = [one for one in clusters.CLUSTERS.columns if one.name != "CREATED"]
 
     assert table_lines(columns, CLUSTERS, 80) == [
-        "ID        NAME                       STATE    PRICE/H  COST       HOSTS",
-        "91f3d5b7  lab                        Running  2.275    13.650417  –",
-        "93e7ab6e  llama-finetune-7b-instru…  Running  18.20    13.650417  rack7-node0 +3",
-        "95db8125  名前                       Failed   2.275    13.650417  –",
+        "ID        NAME                        STATE    PRICE/H  COST     HOSTS",
+        "91f3d5b7  lab                         Running  2.275    13.6504  –",
+        "93e7ab6e  llama-finetune-7b-instruct  Running  18.20    13.6504  rack7-node0 +3",
+        "95db8125  名前                        Failed   2.275    13.6504  –",
     ]
 
 

@@ -40,7 +40,7 @@ def test_the_words_are_the_question(monkeypatch: pytest.MonkeyPatch) -> None:
     out, asked = run(monkeypatch, "a100", "us-east-1", prices=[ELSEWHERE, PROCESSOR])
     assert len(asked) == 1 and "/prices" in asked[0] and "query=a100%20us-east-1" in asked[0].replace("+", "%20")
     _, first, second = out.splitlines()
-    assert first.split("\t")[:6] == ["8 x a100-40", "aws", "p4d.24xlarge", "on-demand", "2.74", "21.96"]
+    assert first.split("\t")[:6] == ["8 x a100-40", "aws", "p4d.24xlarge", "on-demand", "2.7447", "21.9576"]
     assert second.startswith("4 vCPU\tpaperspace\tC5\t")
 
 

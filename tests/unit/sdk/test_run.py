@@ -80,7 +80,7 @@ def test_a_command_that_never_began_gives_its_reason_once_a_shells_code_and_its_
     if words:
         assert json.loads(said.out)["exit_code"] == code
     else:
-        assert "cost 0 EUR" in said.err
+        assert "cost 0.00 EUR" in said.err
 
 
 def test_a_host_that_the_market_tests_is_named_before_it_is_waited_for(said: Any) -> None:

@@ -71,6 +71,11 @@ def windrow(
     return run
 
 
+def test_open_without_a_name_is_the_console_with_the_key_of_the_command(windrow: Callable[..., str]) -> None:
+    assert windrow({}, "open", "--no-browser") == "http://master/#token=wr_x\n"
+    assert json.loads(windrow({}, "open", "--no-browser", "--json")) == {"url": "http://master/#token=wr_x"}
+
+
 # --- gpus -------------------------------------------------------------------------------------------------------------
 
 
