@@ -88,11 +88,6 @@ def _home_routes(app: FastAPI, world: World) -> None:
         points = [{"at": at(HISTORY_STEP_S * (30 - index))} | {use: now[use] for use in USES} for index in range(30)]
         return {"step_s": HISTORY_STEP_S, "points": points if now["total"] else []}
 
-    @app.get("/api/v1/overview/spend")
-    async def spend() -> Json:
-        days = [{"day": at(86_400 * (6 - index))[:10], "amount": amount} for index, amount in enumerate(DAYS)]
-        return {"today": DAYS[-1], "this_month": "1.812055", "days": days}
-
     @app.get("/api/v1/overview/hosts")
     async def own_hosts() -> Json:
         hosts = list(world.hosts.values())

@@ -98,6 +98,11 @@ def _refusal(refused: dict[str, list[Json]]) -> Json:
     return {"detail": "No host can run this now.", "is_possible": False, "reasons": reasons, "ways": [way]}
 
 
+def _ends_at(cluster: Json) -> str | None:
+    longest = cluster["request"].get("max_duration_seconds")
+    return None if longest is None else at(-longest)
+
+
 def _requested(world: World, body: Json, fit: Json) -> str:
     number = len(world.clusters) + 1
     cluster_id = f"cluster_019a0000-2222-7000-8000-{number:012d}"
@@ -211,6 +216,13 @@ def cluster_routes(app: FastAPI, world: World) -> None:
     async def resize(cluster_id: str, body: Json = Body()) -> Json:
         world.clusters[cluster_id]["request"]["hosts"] = body["hosts"]
         return world.clusters[cluster_id]
+
+    @app.post("/api/v1/clusters/{cluster_id}/extend")
+    async def extend(cluster_id: str, body: Json = Body()) -> Json:
+        cluster = world.clusters[cluster_id]
+        cluster["request"]["max_duration_seconds"] = body["max_duration_seconds"]
+        cluster["ends_at"] = _ends_at(cluster)
+        return cluster
 
     @app.delete("/api/v1/clusters/{cluster_id}")
     async def delete(cluster_id: str) -> Response:
@@ -380,7 +392,7 @@ def _advance(world: World, one: Json) -> None:
             }
         )
     elif one["phase"] == "creating":
-        one.update(phase="running", started_at=at())
+        one.update(phase="running", started_at=at(), ends_at=_ends_at(one))
         work.update(phase="running")
         one["steps"].append({"at": at(), "name": "running", "progress": 1.0, "detail": None, "member": None})
         world.logs[one["id"]] = b"hello from the pretend host\n\x1b[31mred words\x1b[0m <b>markup</b>\n"
@@ -480,6 +492,11 @@ def cluster_streams(app: FastAPI, world: World) -> None:
             yield json.dumps({"exit_code": 0}) + "\n"
 
         return StreamingResponse(lines(), media_type="application/x-ndjson")
+
+    @app.put("/api/v1/clusters/{cluster_id}/files")
+    async def put_files(cluster_id: str, request: Request) -> Json:
+        world.job_folders[cluster_id] = await request.body()
+        return {"bytes": len(world.job_folders[cluster_id]), "files": 1}
 
     @app.get("/api/v1/clusters/{cluster_id}/files")
     async def files(cluster_id: str) -> Response:

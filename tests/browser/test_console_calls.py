@@ -27,7 +27,7 @@ from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
 from windrow_master.api.bodies import Reason
-from windrow_master.api.cluster_routes import ClusterBody, ResizeBody
+from windrow_master.api.cluster_routes import ClusterBody, ExtendBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
 from windrow_master.api.lifecycle_routes import OfferBody, OrganisationBody, ReasonBody, SettleBody
 from windrow_master.api.limit_routes import LimitsBody
@@ -47,6 +47,7 @@ CURL_REFUSED = 22
 BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/clusters", ClusterBody),
     (r"/clusters/[^/]+/exec", ExecBody),
+    (r"/clusters/[^/]+/extend", ExtendBody),
     (r"/clusters/[^/]+/resize", ResizeBody),
     (r"/hosts/[^/]+/drain", Reason),
     (r"/accesses/[^/]+/(drain|resume)", Reason),
@@ -144,8 +145,8 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await page.get_by_label("Memory from (GiB)").first.fill("1.5")
     await page.get_by_label("Tier").select_option("cpu/A")
     await page.get_by_label("Price per hour, at most").fill("0.50")
+    await page.get_by_label("Maximum run time (hours)").fill("8")
     await page.get_by_label("Container image").fill("registry.example/a:1")
-    await page.get_by_role("button", name="More").click()
     await page.get_by_label("Runtime").select_option("docker")
     await page.get_by_label("Environment").fill(f"A={NASTY}\nB=")
     await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
@@ -155,6 +156,11 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await inside.get_by_placeholder("ls -la").fill("sh -c 'exit 3' --flag")
     await forms.same(inside, inside.get_by_role("button", name="Run", exact=True).click, "POST", "/clusters/[^/]+/exec")
     dialog = page.get_by_role("dialog")
+    await page.get_by_role("button", name="Extend", exact=True).click()
+    await dialog.get_by_label("Hours longer").fill("1.5")
+    await expect(dialog.get_by_role("status")).to_contain_text("It will have cost at most 0.76")
+    act = dialog.get_by_role("button", name="Extend", exact=True).click
+    await forms.same(dialog, act, "POST", "/clusters/[^/]+/extend")
     for verb, phase in (("Stop", "Stopped"), ("Start", "Running")):
         await page.get_by_role("button", name=verb, exact=True).click()
         act = dialog.get_by_role("button", name=f"{verb} cluster").click
@@ -322,8 +328,6 @@ async def test_a_registry_login_is_in_what_is_sent_alone(forms: Forms, path: str
     await signed_in(page, forms.served, f"/{path}/new")
     await page.get_by_role("textbox", name="Command").fill("true")
     await page.get_by_label("Container image").fill("registry.example/a:1")
-    if path == "clusters":
-        await page.get_by_role("button", name="More").click()
     await page.get_by_label("Registry password").first.fill(secret)
     await page.get_by_role("button", name=button).click()
     await expect(page.get_by_text("A user name beside the password").first).to_be_visible()
@@ -346,7 +350,8 @@ async def test_a_registry_login_is_in_what_is_sent_alone(forms: Forms, path: str
     if path == "clusters":
         await expect(page).to_have_url(re.compile(r"/clusters/cluster_"))
         await page.go_back()
-        await expect(page.get_by_label("Registry password").first).to_have_value("")
+        await expect(page.get_by_role("button", name=button)).to_be_visible()
+        await expect(page.get_by_label("Registry password")).to_have_count(0)
 
 
 async def test_hosts_are_added_to_a_private_image_with_its_login_and_taken_away_without(forms: Forms) -> None:
@@ -354,7 +359,6 @@ async def test_hosts_are_added_to_a_private_image_with_its_login_and_taken_away_
     await signed_in(page, forms.served, "/clusters/new")
     await page.get_by_text("Ray", exact=True).click()
     await page.get_by_label("Container image").fill("registry.example/a:1")
-    await page.get_by_role("button", name="More").click()
     await page.get_by_label("Registry user").fill("a-renter")
     await page.get_by_label("Registry password").first.fill(secret)
     await page.get_by_role("button", name="Create cluster").click()

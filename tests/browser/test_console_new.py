@@ -43,7 +43,9 @@ async def choose(page: Page, folder: Path) -> None:
 
 
 @pytest.mark.proves("console: a machine with Jupyter is four clicks from the home page, with limits that end it")
-async def test_jupyter_is_four_clicks_away(page: Page, pretend: Pretend) -> None:
+async def test_jupyter_is_four_clicks_away_and_files_can_be_sent_to_it(
+    page: Page, pretend: Pretend, project: Path
+) -> None:
     served = pretend(neighbours=1)
     await signed_in(page, served, "/")
     await new(page, "PyTorch with Jupyter")
@@ -55,6 +57,13 @@ async def test_jupyter_is_four_clicks_away(page: Page, pretend: Pretend) -> None
     asked = next(iter(served.world.clusters.values()))["request"]
     assert (asked["max_duration_seconds"], asked["idle_seconds"]) == (8 * 3600, 1800)
     assert asked["notebook"] and asked["image"].startswith("quay.io/jupyter/pytorch-notebook")
+    await page.get_by_role("tab", name="Files").click()
+    await choose(page, project)
+    await page.get_by_role("button", name="Upload project").click()
+    await expect(page.get_by_role("region", name="Files")).to_contain_text("3 files are there now.")
+    (sent,) = served.world.job_folders.values()
+    with tarfile.open(fileobj=io.BytesIO(sent)) as archive:
+        assert "train.py" in archive.getnames()
 
 
 async def test_the_steps_go_by_keyboard_and_all_options_keep_what_was_filled_in(page: Page, pretend: Pretend) -> None:

@@ -50,7 +50,6 @@ READS: dict[str, type[BaseModel]] = {
     "/overview": overview_routes.OverviewOut,
     "/overview/attention": home_routes.AttentionListOut,
     "/overview/history": home_routes.UseHistoryOut,
-    "/overview/spend": home_routes.SpendOut,
     "/overview/hosts": home_routes.OwnHostsOut,
     "/gpus": fleet_shapes.GpusOut,
     "/hosts": answers.Page[fleet_shapes.HostOut],

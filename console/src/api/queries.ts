@@ -66,7 +66,6 @@ import type {
   ServiceAccount,
   SessionRow,
   SimulatedHosts,
-  Spend,
   Spending,
   SpendingLimit,
   Standing,
@@ -222,7 +221,6 @@ export const useHistory = (span: "day" | "week" | "month") =>
     refetchInterval: MINUTE_MS,
     placeholderData: keepPreviousData,
   });
-export const spend = one<Spend>(["spend"], "/overview/spend", { refetchInterval: CALM_MS });
 export const ownHosts = one<OwnHosts>(["overview", "hosts"], "/overview/hosts", { refetchInterval: CALM_MS });
 /** What a search of the documentation found, for the palette. */
 export const docsFound = (text: string) =>

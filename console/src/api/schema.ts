@@ -807,6 +807,12 @@ export interface ExplanationOut {
   others: Record<string, number>;
 }
 
+/** The new longest running time of a cluster. */
+export interface ExtendBody {
+  /** Since its start, not from now */
+  max_duration_seconds: number;
+}
+
 /** One thing that the program says. */
 export interface FactOut {
   name: string;
@@ -3262,16 +3268,6 @@ export interface SlotOut {
   /** How much of its GPU it is, in thousandths */
   share_milli: number | null;
   tier: string | null;
-}
-
-/** What the project was charged in this calendar month, in UTC days. */
-export interface SpendOut {
-  /** A decimal amount of money */
-  today: string;
-  /** A decimal amount of money */
-  this_month: string;
-  /** From the first of the month to today */
-  days: DayAmount[];
 }
 
 /** The kind of what spends, and whose spending can be limited. */

@@ -38,7 +38,6 @@ export type AttentionList = Schema.AttentionListOut;
 export type Affected = Schema.AffectedOut;
 export type UseHistory = Schema.UseHistoryOut;
 export type UsePoint = Schema.UsePointOut;
-export type Spend = Schema.SpendOut;
 export type OwnHosts = Schema.OwnHostsOut;
 export type Why = Schema.WhyOut;
 export type Offer = Schema.OfferOut;

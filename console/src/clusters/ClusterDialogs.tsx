@@ -1,4 +1,4 @@
-// The dialogs that change the number of a cluster's hosts, and that delete it.
+// The dialogs that change the number of a cluster's hosts, let it run for longer, and delete it.
 import { Button, Checkbox, NumberInput, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
@@ -7,12 +7,15 @@ import { post, remove } from "../api/client.ts";
 import type { Cluster } from "../api/types.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
-import { count, perHour, plain } from "../parts/format.ts";
+import { DialogFoot } from "../parts/DialogFoot.tsx";
+import { amount, count, perHour, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { useNow, When } from "../parts/state.tsx";
 import { toneOf } from "../parts/states.ts";
 import { LoginAgain } from "./RegistryLogin.tsx";
 import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+import { totalAtEnd } from "./startup.ts";
 
 /** More hosts join, or the highest ranks go. */
 export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
@@ -66,6 +69,56 @@ export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () =>
             `windrow cluster resize ${quoted(cluster.id)} ` +
             `${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`
           }
+        />
+      </Stack>
+    </Dialog>
+  );
+}
+
+/** Its longest running time grows by hours. */
+export function ExtendAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const client = useQueryClient();
+  const [hours, setHours] = useState(1);
+  const now = useNow();
+  const seconds = Math.round((cluster.request.max_duration_seconds ?? 0) + hours * 3600);
+  // A budget may end it before.
+  const ends_at = new Date(Date.parse(cluster.started_at ?? "") + seconds * 1000).toISOString();
+  const path = `/clusters/${encodeURIComponent(cluster.id)}/extend`;
+  const body = { max_duration_seconds: seconds };
+  const act = useMutation({
+    mutationFn: () => post<Cluster>(path, body),
+    onSuccess: (after) => {
+      client.setQueryData(["cluster", cluster.id], after);
+      close();
+    },
+  });
+  return (
+    <Dialog onClose={close} title={`Extend ${plain(cluster.name)}`}>
+      <Stack gap="sm">
+        <NumberInput
+          label="Hours longer"
+          min={0.5}
+          max={24 * 364}
+          step={1}
+          value={hours}
+          onChange={(value) => setHours(Math.max(0, Number(value) || 0))}
+          data-autofocus
+        />
+        <Text size="sm" role="status">
+          Ends <When at={ends_at} />. It will have cost at most{" "}
+          <strong>{amount(totalAtEnd({ ...cluster, ends_at }, now))}</strong> by then, at{" "}
+          {perHour(cluster.price_per_hour)}
+          {cluster.request.budget !== null && `; its budget of ${amount(cluster.request.budget)} still ends it before`}.
+        </Text>
+        {act.error && <ProblemNote error={act.error} />}
+        <DialogFoot close={close} loading={act.isPending} disabled={hours <= 0} onClick={() => act.mutate()}>
+          Extend
+        </DialogFoot>
+        <Same
+          method="POST"
+          path={path}
+          body={body}
+          command={`windrow cluster extend ${quoted(cluster.id)} --hours ${hours} --yes`}
         />
       </Stack>
     </Dialog>

@@ -1,5 +1,5 @@
 // The page of one cluster in tabs: ways in, output and costs first; terminal, files, charts, events, details.
-import { Button, Text } from "@mantine/core";
+import { Button } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
@@ -9,13 +9,14 @@ import type { Cluster } from "../api/types.ts";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, duration, perHour, plain, words } from "../parts/format.ts";
-import { Empty, Figure, Id, Loaded, PageHead, Panel, Waiting } from "../parts/page.tsx";
-import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
+import { TestMoney, useNow, When } from "../parts/state.tsx";
 import { type Tab, Tabbed, useTab } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
 import { ClusterDetails, Why } from "./ClusterDetails.tsx";
-import { DeleteAsked, ResizeAsked } from "./ClusterDialogs.tsx";
+import { DeleteAsked, ExtendAsked, ResizeAsked } from "./ClusterDialogs.tsx";
 import { Addresses, Connect, isSimulated } from "./Connect.tsx";
 import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
@@ -110,7 +111,12 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       name: "Files",
       content: (
         <Panel bare label="Files">
-          <Files clusterId={cluster.id} name={cluster.name} over={is(cluster, "deleted", "stopped")} />
+          <Files
+            clusterId={cluster.id}
+            name={cluster.name}
+            over={is(cluster, "deleted", "stopped")}
+            takes={up && !isSimulated(cluster)}
+          />
         </Panel>
       ),
     },
@@ -150,24 +156,13 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
     <Tabbed
       tabs={tabs.filter((one) => one !== false)}
       head={
-        <PageHead
-          above={
-            <Link className="wr-link" to="/clusters">
-              Machines
-            </Link>
-          }
-          title={plain(cluster.name)}
-          beside={
-            <>
-              <span data-testid="phase">
-                <State state={cluster.phase} />
-              </span>
-              {cluster.request.simulated && <Simulated />}
-              <Text size="xs" className="wr-quiet">
-                <Id id={cluster.id} />
-              </Text>
-            </>
-          }
+        <ObjectHead
+          up={{ to: "/clusters", name: "Machines" }}
+          title={cluster.name}
+          state={cluster.phase}
+          simulated={cluster.request.simulated}
+          id={cluster.id}
+          testId="phase"
           actions={<Actions cluster={cluster} manages={manages} />}
         />
       }
@@ -178,6 +173,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
 function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
   const [deleting, setDeleting] = useState(false);
   const [resizing, setResizing] = useState(false);
+  const [extending, setExtending] = useState(false);
   const [turning, setTurning] = useState<"stop" | "start" | null>(null);
   const me = useQuery(meQuery).data;
   if (is(cluster, "deleted", "finished")) return <ReceiptLink cluster={cluster} />;
@@ -186,6 +182,11 @@ function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
       {manages && is(cluster, "running") && (cluster.kind === "ray" || cluster.kind === "dask") && (
         <Button variant="default" onClick={() => setResizing(true)}>
           Resize
+        </Button>
+      )}
+      {isRenter(me, cluster.account_id) && cluster.ends_at && cluster.request.max_duration_seconds !== null && (
+        <Button variant="default" onClick={() => setExtending(true)}>
+          Extend
         </Button>
       )}
       {manages && is(cluster, "creating", "running", "degraded", "stopping") && (
@@ -200,6 +201,7 @@ function Actions({ cluster, manages }: { cluster: Cluster; manages: boolean }) {
         </Button>
       )}
       {resizing && <ResizeAsked cluster={cluster} close={() => setResizing(false)} />}
+      {extending && <ExtendAsked cluster={cluster} close={() => setExtending(false)} />}
       {turning === "stop" && <StopAsked cluster={cluster} close={() => setTurning(null)} />}
       {turning === "start" && <StartAsked cluster={cluster} close={() => setTurning(null)} />}
       {deleting && <DeleteAsked cluster={cluster} close={() => setDeleting(false)} />}
@@ -251,7 +253,13 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
                 path={`/clusters/${encodeURIComponent(cluster.id)}/logs`}
                 name={cluster.name}
                 over={over}
-                waiting="Waiting for the first line…"
+                waiting={
+                  cluster.request.argv.length > 0
+                    ? "Nothing was written yet. What the command prints shows here."
+                    : up
+                      ? "This machine runs no command of its own. Open the terminal, or run a command inside."
+                      : "Nothing was written yet. Follow the start under Progress."
+                }
               />
             ) : (
               <Empty title="The log is not kept">

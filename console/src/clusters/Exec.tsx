@@ -105,7 +105,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
         <>
           <pre
             className="wr-log"
-            style={{ margin: 0, height: "auto", maxHeight: 320, borderRadius: 6, padding: "8px 14px" }}
+            style={{ margin: 0, maxHeight: 320, borderRadius: 6, padding: "8px 14px" }}
             tabIndex={0}
             role="region"
             aria-label="Output of the command"

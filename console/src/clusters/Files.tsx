@@ -1,9 +1,13 @@
-// The files of a cluster. They are shown as a tree, and all or only changed files are downloaded as an archive.
+// The files of a cluster. They are shown as a tree, all or only changed ones are downloaded as an archive, and others
+// uploaded.
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
-import { useMemo } from "react";
-import { send } from "../api/client.ts";
-import { bytes, compareTexts, plain } from "../parts/format.ts";
+import { useMemo, useState } from "react";
+import { send, upload } from "../api/client.ts";
+import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
+import type { Parcel } from "../folders/reading.ts";
+import { tarOf } from "../jobs/tar.ts";
+import { bytes, compareTexts, count, plain } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Command, Empty, ProblemNote } from "../parts/page.tsx";
 import { keep } from "../tables/Csv.tsx";
@@ -21,7 +25,15 @@ interface Wanted {
   isShown: boolean;
 }
 
-export function Files({ clusterId, name, over }: { clusterId: string; name: string; over: boolean }) {
+interface FilesProps {
+  clusterId: string;
+  name: string;
+  over: boolean;
+  /** It runs, and files can be sent to it. */
+  takes: boolean;
+}
+
+export function Files({ clusterId, name, over, takes }: FilesProps) {
   const fetchThem = useMutation<Got, unknown, Wanted>({
     mutationFn: async ({ changed, isShown }) => {
       const answer = await send(
@@ -81,8 +93,51 @@ export function Files({ clusterId, name, over }: { clusterId: string; name: stri
       )}
       {fetchThem.data?.archive && <Tree archive={fetchThem.data.archive} />}
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
+      {takes && <Upload clusterId={clusterId} />}
       <Command text={`windrow cluster files ${clusterId} --changed`} label="the same by command" />
     </Stack>
+  );
+}
+
+/** Files into the folder that the command runs in; those of the same name are replaced. */
+function Upload({ clusterId }: { clusterId: string }) {
+  const [parcel, choose] = useState<Parcel | null>(null);
+  const [sent, setSent] = useState<{ bytes: number; of: number } | null>(null);
+  const act = useMutation({
+    mutationFn: async (files: Parcel["files"]) => {
+      const tar = tarOf(files);
+      setSent({ bytes: 0, of: tar.size });
+      await upload(`/clusters/${encodeURIComponent(clusterId)}/files`, tar, (bytes) =>
+        setSent({ bytes, of: tar.size }),
+      );
+      return files.length;
+    },
+    onSuccess: () => choose(null),
+    onSettled: () => setSent(null),
+  });
+  return (
+    <>
+      <FolderPicker
+        parcel={parcel}
+        change={choose}
+        label="Upload"
+        about="It is sent to the folder that the command runs in, and replaces files of the same name."
+      />
+      {sent && <Sent sent={sent} />}
+      {parcel && (
+        <Group>
+          <Button loading={act.isPending} onClick={() => act.mutate(parcel.files)}>
+            Upload {plain(parcel.title)}
+          </Button>
+        </Group>
+      )}
+      {act.data && !parcel && (
+        <Text size="sm" role="status">
+          {count(act.data)} {act.data === 1 ? "file is" : "files are"} there now.
+        </Text>
+      )}
+      {act.error ? <ProblemNote error={act.error} /> : null}
+    </>
   );
 }
 

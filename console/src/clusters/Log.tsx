@@ -10,7 +10,18 @@ import { DownloadIcon } from "../parts/icons.tsx";
 import { ProblemNote } from "../parts/page.tsx";
 import { keep } from "../tables/Csv.tsx";
 import { fileName } from "../tables/csv.ts";
-import { found, grown, type LogText, marked, NO_LOG, shown } from "./logs.ts";
+import {
+  found,
+  grown,
+  type LogText,
+  type Mark,
+  markBefore,
+  marked,
+  markIn,
+  NO_LOG,
+  pageBefore,
+  shown,
+} from "./logs.ts";
 
 const LINE_PX = 19;
 const RETRY_MS = 1_500;
@@ -24,13 +35,36 @@ interface Followed {
   problem: string | null;
 }
 
+const ask = (path: string, offset: number, signal: AbortSignal) =>
+  send("GET", path, { query: { follow: true, offset }, signal }, null);
+
+/** The page of lines before the line `first`, read again from a mark before it. */
+async function olderLines(path: string, marks: readonly Mark[], first: number): Promise<readonly string[]> {
+  const from = markBefore(marks, first);
+  const stop = new AbortController();
+  try {
+    const reader = (await ask(path, from.bytes, stop.signal)).body?.getReader();
+    const decoder = new TextDecoder();
+    for (let read = NO_LOG; ; ) {
+      const part = await reader?.read();
+      if (!part || part.done) return [];
+      read = grown(read, decoder.decode(part.value, { stream: true }));
+      const page = pageBefore(read, from, first);
+      if (page) return page;
+    }
+  } finally {
+    stop.abort();
+  }
+}
+
 /** Read a log from its start and keep reading; `over` says that nothing more will be written. */
-function useLog(path: string, over: boolean): Followed {
+function useLog(path: string, over: boolean): Followed & { older: (first: number) => Promise<readonly string[]> } {
   const [state, setState] = useState<Followed>({ log: NO_LOG, cut: false, ended: false, problem: null });
   const outage = useSyncExternalStore(connection.subscribe, connection.since);
   const finished = useRef(over);
   finished.current = over;
   const offset = useRef(0);
+  const marks = useRef<Mark[]>([{ bytes: 0, lines: 0 }]);
   const decoder = useRef(new TextDecoder());
 
   useEffect(() => {
@@ -48,18 +82,15 @@ function useLog(path: string, over: boolean): Followed {
     const read = async () => {
       const wasOver = finished.current;
       try {
-        const answer = await send(
-          "GET",
-          path,
-          { query: { follow: true, offset: offset.current }, signal: stop.signal },
-          null,
-        );
+        const answer = await ask(path, offset.current, stop.signal);
         if (answer.headers.get("X-Log-Truncated")?.toLowerCase() === "true")
           setState((before) => ({ ...before, cut: true }));
         const reader = answer.body?.getReader();
         for (;;) {
           const part = await reader?.read();
           if (!part || part.done) break;
+          const mark = markIn(part.value, { bytes: offset.current, lines: marks.current.at(-1)!.lines });
+          if (mark) marks.current.push(mark);
           offset.current += part.value.length;
           pending += decoder.current.decode(part.value, { stream: true });
           drawing ??= setTimeout(draw, DRAW_MS);
@@ -83,7 +114,7 @@ function useLog(path: string, over: boolean): Followed {
       }
     };
   }, [path, outage]);
-  return state;
+  return { ...state, older: (first) => olderLines(path, marks.current, first) };
 }
 
 interface LogProps {
@@ -91,11 +122,12 @@ interface LogProps {
   /** Of the file that a download is kept as. */
   name: string;
   over: boolean;
+  /** While there is no output: what one can do. */
   waiting: string;
 }
 
 export function Log({ path, name, over, waiting }: LogProps) {
-  const { log, cut, ended, problem } = useLog(path, over);
+  const { log, cut, ended, problem, older } = useLog(path, over);
   const scroller = useRef<HTMLDivElement>(null);
   const [follow, setFollow] = useState(true);
   const [held, hold] = useState<LogText | null>(null);
@@ -113,11 +145,30 @@ export function Log({ path, name, over, waiting }: LogProps) {
   useEffect(() => {
     if (follow && lines.length) virtual.scrollToIndex(lines.length - 1, { align: "end" });
   }, [follow, lines.length, virtual]);
+  const load = useMutation({
+    mutationFn: async (from: LogText) => ({ from, page: await older(from.dropped) }),
+    onSuccess: ({ from, page }) => {
+      hold({ ...from, lines: [...page, ...from.lines], dropped: from.dropped - page.length });
+      // What was at the top stays there.
+      requestAnimationFrame(() => virtual.scrollToIndex(page.length, { align: "start" }));
+    },
+  });
+  const loadOlder = () => {
+    hold(shownLog);
+    setFollow(false);
+    load.mutate(shownLog);
+  };
   const scrolled = () => {
     const box = scroller.current;
     if (box) setFollow(box.scrollHeight - box.scrollTop - box.clientHeight < 3 * LINE_PX);
   };
   const later = held ? log.lines.length + log.dropped - held.lines.length - held.dropped : 0;
+  if (all.length === 0 && !problem)
+    return (
+      <div className="wr-log wr-log-empty" role="log" aria-label="Output" data-testid="log">
+        <div className="wr-log-note">{ended ? "The program wrote nothing." : waiting}</div>
+      </div>
+    );
   return (
     <>
       <Group gap={6} className="wr-tools wr-no-print">
@@ -142,7 +193,7 @@ export function Log({ path, name, over, waiting }: LogProps) {
               virtual.measure(); // lines have other heights now
             }}
           />
-          {!ended && (
+          {(!ended || held) && (
             <Button size="compact-sm" variant="default" onClick={() => hold(held ? null : log)}>
               {held ? "Continue" : "Pause"}
             </Button>
@@ -161,7 +212,11 @@ export function Log({ path, name, over, waiting }: LogProps) {
       >
         {shownLog.dropped > 0 && (
           <div className="wr-log-note">
-            {count(shownLog.dropped)} earlier lines are not shown: they are in the download
+            <Button size="compact-xs" variant="default" loading={load.isPending} onClick={loadOlder}>
+              Load older
+            </Button>{" "}
+            {count(shownLog.dropped)} earlier lines are not shown.{" "}
+            {load.error && <span className="wr-err">They could not be read: {load.error.message}</span>}
           </div>
         )}
         {cut && (
@@ -180,9 +235,6 @@ export function Log({ path, name, over, waiting }: LogProps) {
             </div>
           ))}
         </div>
-        {all.length === 0 && !problem && (
-          <div className="wr-log-note">{ended ? "The program wrote nothing." : waiting}</div>
-        )}
         {all.length > 0 && lines.length === 0 && <div className="wr-log-note">No line has this text.</div>}
         {problem && <div className="wr-log-note wr-err">{problem}</div>}
         {ended && all.length > 0 && <div className="wr-log-note">end of the log</div>}

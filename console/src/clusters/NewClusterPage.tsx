@@ -2,7 +2,6 @@
 import {
   Button,
   Checkbox,
-  Collapse,
   Group,
   NativeSelect,
   NumberInput,
@@ -13,7 +12,6 @@ import {
   Textarea,
   TextInput,
 } from "@mantine/core";
-import { useDisclosure } from "@mantine/hooks";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useLocation, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
@@ -30,11 +28,9 @@ import { handed } from "../new/handed.ts";
 import { perHour, plain, words } from "../parts/format.ts";
 import { PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { SecretUses } from "../secrets/SecretUses.tsx";
-import { Mounts } from "../volumes/Mounts.tsx";
 import { useCreate } from "./create.ts";
+import { ImagePanel } from "./ImagePanel.tsx";
 import { Quote } from "./Quote.tsx";
-import { RegistryLogin } from "./RegistryLogin.tsx";
 import {
   asCommand,
   BLANK,
@@ -239,7 +235,6 @@ interface FormProps {
 
 function Form({ draft, change, faults }: FormProps) {
   const offers = useQuery(offersQuery);
-  const [more, { toggle }] = useDisclosure(false);
   const tiers = (offers.data ?? [])
     .filter((offer) => offer.simulated === draft.simulated)
     .map((offer) => ({ value: offer.tier, label: `${plain(offer.tier)} · ${perHour(offer.price_per_hour)}` }));
@@ -391,60 +386,7 @@ function Form({ draft, change, faults }: FormProps) {
           )}
         </SimpleGrid>
       </Panel>
-      <Panel
-        title="Image and storage"
-        actions={
-          <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={more}>
-            {more ? "Less" : "More"}
-          </Button>
-        }
-      >
-        <Stack gap="sm">
-          <TextInput
-            label="Container image"
-            description={"Empty: your own host runs the command directly; other hosts use their default image."}
-            placeholder="none"
-            {...field("image")}
-          />
-          <Mounts
-            value={draft.volumes}
-            change={(volumes) => change({ volumes })}
-            hosts={overHosts(draft.kind) ? draft.hosts : 1}
-            error={faults.volumes}
-          />
-          <SecretUses value={draft.secrets} change={(secrets) => change({ secrets })} error={faults.secrets} />
-          <Collapse expanded={more}>
-            <Stack gap="sm">
-              <TextInput
-                label="Entrypoint"
-                description="Program in place of the image's own; '' for none, so that the command runs by itself."
-                placeholder="the image's own"
-                spellCheck={false}
-                {...field("entrypoint")}
-              />
-              <RegistryLogin draft={draft} change={change} faults={faults} />
-              <NativeSelect
-                label="Runtime"
-                data={[
-                  { value: "", label: "whichever fits" },
-                  { value: "process", label: "process (own hosts only)" },
-                  { value: "docker", label: "docker" },
-                ]}
-                {...field("runtime")}
-              />
-              <Textarea
-                label="Environment"
-                placeholder={"NAME=value\nOTHER=value"}
-                autosize
-                minRows={2}
-                maxRows={8}
-                {...field("env")}
-                styles={{ input: { fontFamily: "var(--mantine-font-family-monospace)" } }}
-              />
-            </Stack>
-          </Collapse>
-        </Stack>
-      </Panel>
+      <ImagePanel draft={draft} change={change} faults={faults} hosts={overHosts(draft.kind) ? draft.hosts : 1} />
     </div>
   );
 }

@@ -4,6 +4,9 @@ import { plain } from "../parts/format.ts";
 /** More than anybody scrolls; the whole log is in the download. */
 export const LINES_MOST = 10_000;
 const LINE_MOST = 4_000;
+/** Older lines that are read at a time. */
+const PAGE_LINES = 2_000;
+const NEWLINE = 0x0a;
 
 // Colours, cursor moves, titles: ESC [ … letter, ESC ] … BEL or ESC \, and the two-byte ones.
 const ESCAPES = /\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\-_])/g;
@@ -28,6 +31,31 @@ export function grown(log: LogText, text: string): LogText {
     open: open.length > LINE_MOST * 4 ? open.slice(-LINE_MOST) : open,
     dropped: log.dropped + extra,
   };
+}
+
+/** Where a line of the log begins. lines: the number of lines before it. */
+export interface Mark {
+  bytes: number;
+  lines: number;
+}
+
+/** The start of the last line that begins in a piece which itself begins at these bytes and lines; null: none does. */
+export function markIn(piece: Uint8Array, at: Mark): Mark | null {
+  const last = piece.lastIndexOf(NEWLINE);
+  if (last < 0) return null;
+  let lines = at.lines;
+  for (let index = piece.indexOf(NEWLINE); index >= 0; index = piece.indexOf(NEWLINE, index + 1)) lines += 1;
+  return { bytes: at.bytes + last + 1, lines };
+}
+
+/** The mark from which to read a page of lines before the line of this number. */
+export const markBefore = (marks: readonly Mark[], first: number): Mark =>
+  marks.findLast((one) => one.lines <= first - PAGE_LINES) ?? { bytes: 0, lines: 0 };
+
+/** The page before the line `first` in what was read from a mark on; null: more has to be read. */
+export function pageBefore(read: LogText, from: Mark, first: number): readonly string[] | null {
+  const beyond = from.lines + read.dropped + read.lines.length - first;
+  return beyond < 0 ? null : read.lines.slice(0, read.lines.length - beyond).slice(-PAGE_LINES);
 }
 
 /** One line as a terminal would leave it: what a carriage return overwrote is gone. */

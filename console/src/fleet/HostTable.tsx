@@ -6,26 +6,19 @@ import { type ReactNode, useMemo, useState } from "react";
 import { me as meQuery } from "../api/queries.ts";
 import { ACTIONS, type Action, ActionAsked } from "../hosts/HostActions.tsx";
 import type { Verb } from "../hosts/remedies.ts";
-import { celsius, count, DASH, percent, plain, watts } from "../parts/format.ts";
+import { celsius, count, plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
-import { When } from "../parts/state.tsx";
 import { simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { CellMeter, CellState, HostCell } from "./columns.tsx";
+import { COMMON, stateColumn } from "./columns.tsx";
 import { type HostRow, hostsOf } from "./hosts.ts";
 import type { FleetRow } from "./rows.ts";
 
 const BULK: readonly Verb[] = ["drain", "activate", "maintenance", "verify", "measure", "prove", "quarantine"];
 
 const COLUMNS: readonly Column<HostRow>[] = [
-  {
-    id: "host",
-    name: "Host",
-    width: "minmax(206px, 1.4fr)",
-    value: (row) => row.host,
-    cell: (row) => <HostCell name={row.host} isSimulated={row.simulated} />,
-  },
+  COMMON.host,
   {
     id: "hardware",
     name: "Hardware",
@@ -35,24 +28,9 @@ const COLUMNS: readonly Column<HostRow>[] = [
     facetName: plain,
     cell: (row) => <span className="wr-cut">{plain(row.hardware)}</span>,
   },
-  { id: "tier", name: "Tier", width: "90px", value: (row) => row.tier, facet: true, facetName: plain },
-  {
-    id: "link",
-    name: "Host link",
-    width: "84px",
-    value: (row) => row.link,
-    facet: true,
-    csv: "host_link",
-    cell: (row) => <CellState state={row.link} />,
-  },
-  {
-    id: "state",
-    name: "State",
-    width: "minmax(120px, .8fr)",
-    value: (row) => row.state,
-    facet: true,
-    cell: (row) => (row.stateText ? <CellState state={row.stateText} /> : DASH),
-  },
+  COMMON.tier,
+  COMMON.link,
+  stateColumn("minmax(120px, .8fr)"),
   {
     id: "rented",
     name: "Rented",
@@ -61,15 +39,7 @@ const COLUMNS: readonly Column<HostRow>[] = [
     value: (row) => row.rented,
     cell: (row) => `${count(row.rented)} of ${count(row.of)}`,
   },
-  {
-    id: "use",
-    name: "Use",
-    width: "96px",
-    number: true,
-    value: (row) => row.use,
-    csv: "utilization_ratio",
-    cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} />,
-  },
+  COMMON.use,
   {
     id: "hottest",
     name: "Hottest",
@@ -78,23 +48,9 @@ const COLUMNS: readonly Column<HostRow>[] = [
     value: (row) => row.hottest,
     cell: (row) => celsius(row.hottest),
   },
-  {
-    id: "power",
-    name: "Power",
-    width: "70px",
-    number: true,
-    value: (row) => row.power,
-    cell: (row) => watts(row.power),
-  },
-  {
-    id: "region",
-    name: "Region",
-    width: "minmax(62px, .4fr)",
-    value: (row) => row.region,
-    facet: true,
-    facetName: plain,
-  },
-  { id: "at", name: "Seen", width: "70px", number: true, value: (row) => row.at, cell: (row) => <When at={row.at} /> },
+  COMMON.power,
+  COMMON.region,
+  COMMON.at,
   simulated((row) => row.simulated),
   { id: "id", name: "Id", value: (row) => row.key, optional: true },
 ];

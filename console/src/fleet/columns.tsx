@@ -7,14 +7,92 @@ import { figure, simulated } from "../tables/columns.tsx";
 import type { Column } from "../tables/table.ts";
 import { type FleetRow, memoryRatio } from "./rows.ts";
 
-export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
-  {
+/** What a row of a GPU and a row of a host both tell. */
+interface Common {
+  host: string;
+  simulated: boolean;
+  tier: string | null;
+  link: string;
+  use: number | null;
+  power: number | null;
+  region: string | null;
+  at: string | null;
+}
+
+/** The columns of it. */
+export const COMMON = {
+  host: {
     id: "host",
     name: "Host",
     width: "minmax(206px, 1.4fr)",
     value: (row) => row.host,
     cell: (row) => <HostCell name={row.host} isSimulated={row.simulated} />,
   },
+  tier: { id: "tier", name: "Tier", width: "90px", value: (row) => row.tier, facet: true, facetName: plain },
+  link: {
+    id: "link",
+    name: "Host link",
+    width: "84px",
+    value: (row) => row.link,
+    facet: true,
+    csv: "host_link",
+    cell: (row) => <CellState state={row.link} />,
+  },
+  use: {
+    id: "use",
+    name: "Use",
+    width: "96px",
+    number: true,
+    value: (row) => row.use,
+    csv: "utilization_ratio",
+    cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} />,
+  },
+  power: {
+    id: "power",
+    name: "Power",
+    width: "70px",
+    number: true,
+    value: (row) => row.power,
+    csv: "power_watts",
+    cell: (row) => watts(row.power),
+  },
+  region: {
+    id: "region",
+    name: "Region",
+    width: "minmax(62px, .4fr)",
+    value: (row) => row.region,
+    facet: true,
+    facetName: plain,
+    cell: (row) => <span className="wr-cut">{plain(row.region)}</span>,
+  },
+  at: {
+    id: "at",
+    name: "Seen",
+    width: "70px",
+    number: true,
+    value: (row) => row.at,
+    cell: (row) => (
+      <span className="wr-quiet">
+        <When at={row.at} />
+      </span>
+    ),
+  },
+} satisfies Record<string, Column<Common>>;
+
+/** In which state it is. */
+export const stateColumn = <Row extends { state: string | null; stateText: string | null; why?: string | null }>(
+  width: string,
+): Column<Row> => ({
+  id: "state",
+  name: "State",
+  width,
+  value: (row) => row.state,
+  facet: true,
+  cell: (row) => (row.stateText ? <CellState state={row.stateText} reason={row.why ?? null} /> : DASH),
+});
+
+export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
+  COMMON.host,
   {
     id: "model",
     name: "Hardware",
@@ -27,40 +105,10 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
       </span>
     ),
   },
-  {
-    id: "tier",
-    name: "Tier",
-    width: "90px",
-    value: (row) => row.tier,
-    facet: true,
-    facetName: plain,
-  },
-  {
-    id: "link",
-    name: "Host link",
-    width: "84px",
-    value: (row) => row.link,
-    facet: true,
-    csv: "host_link",
-    cell: (row) => <CellState state={row.link} />,
-  },
-  {
-    id: "state",
-    name: "State",
-    width: "minmax(84px, .7fr)",
-    value: (row) => row.state,
-    facet: true,
-    cell: (row) => (row.stateText ? <CellState state={row.stateText} reason={row.why} /> : DASH),
-  },
-  {
-    id: "use",
-    name: "Use",
-    width: "96px",
-    number: true,
-    value: (row) => row.use,
-    csv: "utilization_ratio",
-    cell: (row) => <CellMeter ratio={row.use} text={percent(row.use)} />,
-  },
+  COMMON.tier,
+  COMMON.link,
+  stateColumn("minmax(84px, .7fr)"),
+  COMMON.use,
   {
     id: "memory",
     name: "Memory",
@@ -79,15 +127,7 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     csv: "temperature_celsius",
     cell: (row) => celsius(row.temperature),
   },
-  {
-    id: "power",
-    name: "Power",
-    width: "58px",
-    number: true,
-    value: (row) => row.power,
-    csv: "power_watts",
-    cell: (row) => watts(row.power),
-  },
+  COMMON.power,
   {
     id: "price",
     name: "Price",
@@ -97,27 +137,8 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     csv: "price_per_hour",
     cell: (row) => perHour(row.price),
   },
-  {
-    id: "region",
-    name: "Region",
-    width: "minmax(62px, .4fr)",
-    value: (row) => row.region,
-    facet: true,
-    facetName: plain,
-    cell: (row) => <span className="wr-cut">{plain(row.region)}</span>,
-  },
-  {
-    id: "at",
-    name: "Seen",
-    width: "70px",
-    number: true,
-    value: (row) => row.at,
-    cell: (row) => (
-      <span className="wr-quiet">
-        <When at={row.at} />
-      </span>
-    ),
-  },
+  COMMON.region,
+  COMMON.at,
   {
     id: "kind",
     name: "Kind",

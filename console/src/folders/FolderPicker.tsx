@@ -1,5 +1,5 @@
 // Where a folder, a notebook or a script is dropped or chosen; what of it is sent, and what is not.
-import { Button, Group, Stack, Text } from "@mantine/core";
+import { Button, Group, Progress, Stack, Text } from "@mantine/core";
 import { useWindowEvent } from "@mantine/hooks";
 import { type ChangeEvent, type DragEvent, type InputHTMLAttributes, useRef, useState } from "react";
 import { bytes, count, plain } from "../parts/format.ts";
@@ -9,11 +9,14 @@ import { leftLines } from "./sifting.ts";
 interface Props {
   parcel: Parcel | null;
   change: (parcel: Parcel | null) => void;
+  /** What becomes of it. */
+  about?: string;
+  label?: string;
 }
 
 type Found = ReturnType<typeof ofInput>;
 
-export function FolderPicker({ parcel, change }: Props) {
+export function FolderPicker({ parcel, change, about = "It is sent with the job.", label = "Files" }: Props) {
   const [isOver, setOver] = useState(false);
   const [state, setState] = useState<{ reads: boolean; fault: string | null }>({ reads: false, fault: null });
   const take = async (found: Promise<Found>) => {
@@ -43,7 +46,7 @@ export function FolderPicker({ parcel, change }: Props) {
     <section
       className="wr-drop"
       data-over={isOver || undefined}
-      aria-label="Files"
+      aria-label={label}
       aria-busy={state.reads || undefined}
       onDragOver={(event) => over(event, true)}
       onDragLeave={(event) => over(event, false)}
@@ -53,7 +56,7 @@ export function FolderPicker({ parcel, change }: Props) {
         {parcel ? (
           <Chosen parcel={parcel} />
         ) : (
-          <Text size="sm">Drop a folder, a notebook or a script here. It is sent with the job.</Text>
+          <Text size="sm">Drop a folder, a notebook or a script here. {about}</Text>
         )}
         {state.fault && (
           <Text size="sm" role="alert" className="wr-tone-bad">
@@ -71,6 +74,18 @@ export function FolderPicker({ parcel, change }: Props) {
         </Group>
       </Stack>
     </section>
+  );
+}
+
+/** How much of an upload is on its way. */
+export function Sent({ sent }: { sent: { bytes: number; of: number } }) {
+  return (
+    <div>
+      <Text size="sm" role="status" mb={4}>
+        Sending the files: {bytes(sent.bytes)} of {bytes(sent.of)}
+      </Text>
+      <Progress value={(100 * sent.bytes) / sent.of} aria-label="Files sent" />
+    </div>
   );
 }
 

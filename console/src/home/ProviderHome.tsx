@@ -47,9 +47,12 @@ function Shown({ data }: { data: OwnHosts }) {
     <div className="wr-stack">
       <Needs own calm="All of your hosts answer, and none of their GPUs is faulty." />
       <div className="wr-home">
-        <Loaded query={overview} lines={8}>
-          {({ revenue, per_hour }) => revenue && <Earned title="Earned" revenue={revenue} rate={per_hour} />}
-        </Loaded>
+        <div className="wr-stack">
+          <Loaded query={overview} lines={8}>
+            {({ revenue, per_hour }) => revenue && <Earned title="Earned" revenue={revenue} rate={per_hour} />}
+          </Loaded>
+          <Hosts data={data} />
+        </div>
         <div className="wr-stack">
           <InUse data={data} />
           <WhyNot
@@ -60,7 +63,6 @@ function Shown({ data }: { data: OwnHosts }) {
           <WhyNot title="Next step to a better grade" rows={data.grades} empty="" />
         </div>
       </div>
-      <Hosts data={data} />
     </div>
   );
 }

@@ -6,11 +6,11 @@ import {
   clusters as clustersQuery,
   jobs as jobsQuery,
   limits as limitsQuery,
-  spend as spendQuery,
+  spending,
   templates as templatesQuery,
   usage as usageQuery,
 } from "../api/queries.ts";
-import type { Cluster, Me, Spend, SpendingLimit } from "../api/types.ts";
+import type { Cluster, Me, SpendingLimit } from "../api/types.ts";
 import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { usageLines } from "../clusters/usage.ts";
 import { DayBars } from "../parts/Bars.tsx";
@@ -20,7 +20,7 @@ import { LinkButton } from "../parts/LinkButton.tsx";
 import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
-import { emptyIn, forecast, idleMinutes, isByPerson } from "./home.ts";
+import { emptyIn, idleMinutes, isByPerson } from "./home.ts";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
 const HOUR_S = 3600;
@@ -61,7 +61,7 @@ function Shown({ me }: { me: Me }) {
         {({ items }) => <Running machines={items.filter(isUp)} />}
       </Loaded>
       <div className="wr-home">
-        <Spent me={me} project={project} />
+        <Spent />
         <div className="wr-stack">
           <WaitingJobs query={jobsQuery.first} title="Queue" empty="No job waits." />
           <Again machines={machines.data?.items ?? []} />
@@ -185,42 +185,34 @@ function Use({ machine }: { machine: Cluster }) {
   );
 }
 
-function Spent({ me, project }: { me: Me; project: SpendingLimit | undefined }) {
-  const query = useQuery(spendQuery);
-  const unit = plain(me.balance.currency);
+/** The month as the page of usage has it. */
+function Spent() {
+  const query = useQuery(spending("machine", undefined, false));
   return (
     <Panel
       title="Spent this month"
       actions={
-        <Link className="wr-link" to="/receipts">
-          Receipts
+        <Link className="wr-link" to="/usage">
+          By machine
         </Link>
       }
     >
       <Loaded query={query} lines={6}>
-        {(spend) => (
+        {({ spent, today, forecast, limit, currency, days }) => (
           <>
-            <Figures spend={spend} budget={project?.max_monthly_cost ?? null} unit={unit} />
-            <DayBars days={spend.days} unit={unit} label="Spent by day" />
+            <div className="wr-figures" style={{ marginBottom: 10 }}>
+              <div data-testid="spent-month">
+                <Figure label="this month" value={money(spent, currency, 2, 4)} />
+              </div>
+              <Figure label="today (UTC)" value={amount(today, 2, 4)} />
+              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast, 2, 2)} />}
+              {limit !== null && <Figure label="limit a month" value={amount(limit, 2, 2)} />}
+            </div>
+            <DayBars days={days} unit={plain(currency)} label="Spent by day" />
           </>
         )}
       </Loaded>
     </Panel>
-  );
-}
-
-function Figures({ spend, budget, unit }: { spend: Spend; budget: string | null; unit: string }) {
-  const now = useNow();
-  const expected = forecast(spend, now);
-  return (
-    <div className="wr-figures" style={{ marginBottom: 10 }}>
-      <div data-testid="spent-month">
-        <Figure label="this month" value={money(spend.this_month, unit, 2, 4)} />
-      </div>
-      <Figure label="today (UTC)" value={amount(spend.today, 2, 4)} />
-      {expected !== null && <Figure label="forecast for the month" value={amount(expected)} />}
-      {budget !== null && <Figure label="budget of the month" value={amount(budget)} />}
-    </div>
   );
 }
 

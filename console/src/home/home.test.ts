@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Affected, Attention } from "../api/types.ts";
-import { emptyIn, forecast, idleMinutes, placeOf, wayOf } from "./home.ts";
+import { emptyIn, idleMinutes, placeOf, wayOf } from "./home.ts";
 
 const affected = (change: Partial<Affected> = {}): Affected => ({
   name: "rack7",
@@ -27,12 +27,6 @@ const group = (change: Partial<Attention>): Attention => ({
 test("a balance lasts as long as it and what is reserved pay the hour", () => {
   expect(emptyIn("73.15", "26.85", "10")).toBe(10 * 3600);
   expect(emptyIn("73.15", "0", "0.00")).toBeNull();
-});
-
-test("a month is forecast from its second day on", () => {
-  const spend = { today: "0", this_month: "10", days: [] };
-  expect(forecast(spend, Date.UTC(2026, 10, 11))).toBe("30.00");
-  expect(forecast(spend, Date.UTC(2026, 10, 1, 9))).toBeNull();
 });
 
 test("a GPU is idle since it was last used, after ten minutes of it", () => {

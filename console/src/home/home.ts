@@ -1,6 +1,6 @@
 // What the home pages say of money, of idle machines and of troubles. Pure.
-import type { Affected, Attention, Spend } from "../api/types.ts";
-import { DAY_S, plain } from "../parts/format.ts";
+import type { Affected, Attention } from "../api/types.ts";
+import { plain } from "../parts/format.ts";
 import type { Point } from "../parts/series.ts";
 
 /** Below this share of its time a GPU counts as unused. */
@@ -12,15 +12,6 @@ const IDLE_MINUTES = 10;
 export function emptyIn(balance: string, held: string, hourly: string): number | null {
   const rate = Number(hourly);
   return rate > 0 ? ((Number(balance) + Number(held)) / rate) * 3600 : null;
-}
-
-/** The sum of the whole month if it goes on as it did so far; null in its first day, which says too little. */
-export function forecast(spend: Spend, nowMs: number): string | null {
-  const now = new Date(nowMs);
-  const [first, next] = [0, 1].map((more) => Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + more, 1));
-  const gone = nowMs - first!;
-  if (gone < DAY_S * 1000) return null;
-  return ((Number(spend.this_month) * (next! - first!)) / gone).toFixed(2);
 }
 
 /** Minutes since a GPU was last in use, at least IDLE_MINUTES; null: it works, or nobody knows. */

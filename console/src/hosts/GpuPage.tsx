@@ -1,16 +1,17 @@
 // The page of one GPU in tabs: what is wrong and what mends it; its health over time, charts, events, every field.
 import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { events as eventsQuery, gpu as gpuQuery, host as hostQuery } from "../api/queries.ts";
 import type { EventRow, GpuField, GpuPage as GpuWhole, Host } from "../api/types.ts";
 import { FieldGroups } from "../parts/FieldGroups.tsx";
 import { bytes, celsius, DASH, exact, percent, perHour, plain, watts } from "../parts/format.ts";
-import { Facts, Figure, Id, known, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Facts, Figure, known, Loaded, Panel, Reasons } from "../parts/page.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { State, TestMoney, When } from "../parts/state.tsx";
 import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { moment } from "../tables/columns.tsx";
@@ -81,22 +82,13 @@ function GpuView({ gpu }: { gpu: GpuWhole }) {
     <Tabbed
       tabs={tabs}
       head={
-        <PageHead
-          above={
-            <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: gpu.host_id }}>
-              {plain(gpu.host_name)}
-            </Link>
-          }
-          title={`GPU ${gpu.index} · ${plain(gpu.name)}`}
-          beside={
-            <>
-              <State state={gpu.state_text} reason={gpu.state_reason} />
-              {gpu.simulated && <Simulated />}
-              <Text size="xs" className="wr-quiet">
-                <Id id={gpu.uuid} />
-              </Text>
-            </>
-          }
+        <ObjectHead
+          up={{ to: "/hosts/$hostId", params: { hostId: gpu.host_id }, name: gpu.host_name }}
+          title={`GPU ${gpu.index} · ${gpu.name}`}
+          state={gpu.state_text}
+          reason={gpu.state_reason}
+          simulated={gpu.simulated}
+          id={gpu.uuid}
           actions={host && <Actions host={host} />}
         />
       }

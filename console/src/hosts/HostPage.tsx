@@ -11,11 +11,12 @@ import { useMayOpen } from "../app/PageButton.tsx";
 import { mayOperate } from "../identity/rights.ts";
 import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Empty, Facts, Figure, Id, known, Loaded, PageHead, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Empty, Facts, Figure, Id, known, Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { Meter, Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { Meter, State, TestMoney, When } from "../parts/state.tsx";
 import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { CommandList } from "../records/CommandList.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -116,22 +117,13 @@ function HostView({ host }: { host: Host }) {
     <Tabbed
       tabs={tabs.filter((tab) => tab !== false)}
       head={
-        <PageHead
-          above={
-            <Link className="wr-link" to="/fleet">
-              Fleet
-            </Link>
-          }
-          title={plain(host.name)}
-          beside={
-            <>
-              <State state={host.headline} reason={host.headline_reason} />
-              {host.simulated && <Simulated />}
-              <Text size="xs" className="wr-quiet">
-                <Id id={host.id} />
-              </Text>
-            </>
-          }
+        <ObjectHead
+          up={{ to: "/fleet", name: "Fleet" }}
+          title={host.name}
+          state={host.headline}
+          reason={host.headline_reason}
+          simulated={host.simulated}
+          id={host.id}
           actions={
             <>
               {mayRent && (

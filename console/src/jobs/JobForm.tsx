@@ -1,11 +1,9 @@
 // Every field of a job, in the order in which one decides: what runs, on what, until when, in which image.
-import { Checkbox, NativeSelect, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
-import { RegistryLogin } from "../clusters/RegistryLogin.tsx";
+import { Checkbox, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { ImagePanel } from "../clusters/ImagePanel.tsx";
 import { FolderPicker } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
 import { Panel } from "../parts/page.tsx";
-import { SecretUses } from "../secrets/SecretUses.tsx";
-import { Mounts } from "../volumes/Mounts.tsx";
 import { type JobDraft, type JobFaults, PROGRAM } from "./jobs.ts";
 
 type TextField = { [F in keyof JobDraft]: string extends JobDraft[F] ? F : never }[keyof JobDraft];
@@ -19,7 +17,7 @@ export interface JobFormProps {
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 const fieldsOf = ({ draft, change, faults }: JobFormProps) => ({
-  text: (name: TextField | "runtime") => ({
+  text: (name: TextField) => ({
     value: draft[name],
     error: faults[name],
     onChange: (event: { currentTarget: { value: string } }) => change({ [name]: event.currentTarget.value }),
@@ -47,7 +45,16 @@ export function JobForm({ parcel, choose, ...form }: WithFiles) {
       <Workload parcel={parcel} choose={choose} {...form} />
       <Hardware {...form} />
       <Limits {...form} />
-      <Image {...form} />
+      <ImagePanel {...form} hosts={1}>
+        {(form.draft.image || form.draft.registrySecret) && (
+          <TextInput
+            label="Secret with the login of the registry"
+            placeholder="none"
+            spellCheck={false}
+            {...fieldsOf(form).text("registrySecret")}
+          />
+        )}
+      </ImagePanel>
     </div>
   );
 }
@@ -159,59 +166,6 @@ function Limits(form: JobFormProps) {
           />
         </SimpleGrid>
         <Checkbox label="Retry also after an exit code other than 0" {...yes("retriesOnExit")} />
-      </Stack>
-    </Panel>
-  );
-}
-
-function Image(form: JobFormProps) {
-  const { text } = fieldsOf(form);
-  const { draft, change, faults } = form;
-  const hasLogin = draft.image || draft.registryUser || draft.registryPassword;
-  return (
-    <Panel title="Image and storage">
-      <Stack gap="sm">
-        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-          <TextInput label="Container image" placeholder="none" {...text("image")} />
-          <NativeSelect
-            label="Runtime"
-            data={[
-              { value: "", label: "whichever fits" },
-              { value: "process", label: "process (own hosts only)" },
-              { value: "docker", label: "docker" },
-            ]}
-            {...text("runtime")}
-          />
-        </SimpleGrid>
-        {(draft.image || draft.entrypoint) && (
-          <TextInput
-            label="Entrypoint"
-            description="Program in place of the image's own; '' for none, so that the command runs by itself."
-            placeholder="the image's own"
-            spellCheck={false}
-            {...text("entrypoint")}
-          />
-        )}
-        {hasLogin && <RegistryLogin draft={draft} change={change} faults={faults} />}
-        {(draft.image || draft.registrySecret) && (
-          <TextInput
-            label="Secret with the login of the registry"
-            placeholder="none"
-            spellCheck={false}
-            {...text("registrySecret")}
-          />
-        )}
-        <Mounts value={draft.volumes} change={(volumes) => change({ volumes })} hosts={1} error={faults.volumes} />
-        <SecretUses value={draft.secrets} change={(secrets) => change({ secrets })} error={faults.secrets} />
-        <Textarea
-          label="Environment"
-          placeholder={"NAME=value\nOTHER=value"}
-          autosize
-          minRows={1}
-          maxRows={8}
-          {...text("env")}
-          styles={MONO}
-        />
       </Stack>
     </Panel>
   );

@@ -14,9 +14,10 @@ import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
-import { Command, Empty, Facts, Figure, Id, Loaded, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Command, Empty, Facts, Figure, Loaded, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
-import { Simulated, State, TestMoney, When } from "../parts/state.tsx";
+import { TestMoney, When } from "../parts/state.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { rangeOf } from "../routing/KeptEstimates.tsx";
 import { keep } from "../tables/Csv.tsx";
@@ -45,24 +46,12 @@ function JobView({ job }: { job: Job }) {
   const { uses, manages } = useReach(job.id, job.account_id);
   return (
     <>
-      <PageHead
-        above={
-          <Link className="wr-link" to="/jobs">
-            Jobs
-          </Link>
-        }
-        title={plain(job.name)}
-        beside={
-          <>
-            <span data-testid="state">
-              <State state={job.state} />
-            </span>
-            {job.request.simulated && <Simulated />}
-            <Text size="xs" className="wr-quiet">
-              <Id id={job.id} />
-            </Text>
-          </>
-        }
+      <ObjectHead
+        up={{ to: "/jobs", name: "Jobs" }}
+        title={job.name}
+        state={job.state}
+        simulated={job.request.simulated}
+        id={job.id}
         actions={(over ? mine : manages || mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
       {job.reason && !job.refusal && (
@@ -96,7 +85,7 @@ function JobView({ job }: { job: Job }) {
                 path={`/jobs/${encodeURIComponent(job.id)}/logs`}
                 name={job.request.name}
                 over={over}
-                waiting="Waiting for the first line…"
+                waiting="Nothing was written yet. What the command prints shows here once it runs."
               />
             ) : (
               <Empty title="The log is private">

@@ -1,19 +1,16 @@
 // Earnings: what a month brought by host and GPU, how much of their time was rented, and what the rest was.
 import { Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { earnings } from "../api/queries.ts";
 import type { Earnings, GpuTimes } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
 import { amount, DASH, decimal, percent, perHour, plain } from "../parts/format.ts";
-import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Empty, Figure, Panel } from "../parts/page.tsx";
 import { RatioCalendar } from "../parts/StackedBars.tsx";
-import { TestMoney } from "../parts/state.tsx";
 import { figure, identity, Named, simulated } from "../tables/columns.tsx";
-import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { byName, type Choices, type Chosen, Daily, MonthControls, monthName, useMonth } from "./Month.tsx";
+import { type Choices, type Chosen, Daily, MonthPage, monthName, Sums } from "./Month.tsx";
 
 type Row = Earnings["rows"][number];
 
@@ -21,22 +18,11 @@ const OWN: Choices = { host: "Host", gpu: "GPU" };
 const ALL: Choices = { project: "Project", model: "GPU model" };
 const LOST = ["idle", "paused", "faulty", "offline"] as const;
 
-export function EarningsPage() {
-  const chosen = useMonth(OWN, ALL);
-  const query = useQuery(earnings(chosen.by, chosen.month, chosen.all));
-  return (
-    <div className="wr-page">
-      <PageHead
-        title="Earnings"
-        beside={<TestMoney />}
-        actions={<MonthControls chosen={chosen} months={query.data?.months} />}
-      />
-      <Loaded query={query} lines={12}>
-        {(found) => <Shown found={found} chosen={chosen} />}
-      </Loaded>
-    </div>
-  );
-}
+export const EarningsPage = () => (
+  <MonthPage title="Earnings" own={OWN} all={ALL} query={earnings}>
+    {(found, chosen) => <Shown found={found} chosen={chosen} />}
+  </MonthPage>
+);
 
 function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
   if (found.rows.length === 0)
@@ -80,16 +66,7 @@ function Shown({ found, chosen }: { found: Earnings; chosen: Chosen }) {
           </Panel>
         </div>
       )}
-      <Panel title={byName(choices, found.by)} bare>
-        <DataTable
-          of={["row", "rows"]}
-          columns={columnsOf(found)}
-          id={(row) => `${found.by} ${row.id}`}
-          rows={found.rows}
-          file={found.month}
-          empty={null}
-        />
-      </Panel>
+      <Sums found={found} choices={choices} columns={columnsOf(found)} id={(row) => row.id} />
       <Text size="xs" className="wr-quiet">
         Months and days are in UTC. Amounts are what the ledger paid, without the platform's share. Rented hours are
         billed ones; idle, paused, faulty and offline hours are estimated from recorded changes of hosts and GPUs, and

@@ -1,11 +1,14 @@
-// What the pages of spending and earnings share: which month, of whom, by what; the bars of its days; CSV.
+// What the pages of spending and earnings share: which month, of whom, by what; the bars of its days; its sums; CSV.
 import { Group, NativeSelect, SegmentedControl } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
-import { useState } from "react";
+import { type UseQueryOptions, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { me as meQuery } from "../api/queries.ts";
-import { Panel } from "../parts/page.tsx";
+import { Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { type Part, StackedBars } from "../parts/StackedBars.tsx";
+import { TestMoney } from "../parts/state.tsx";
 import { CsvButton } from "../tables/Csv.tsx";
+import { DataTable } from "../tables/DataTable.tsx";
+import type { Column } from "../tables/table.ts";
 
 const monthFormat = new Intl.DateTimeFormat("en-GB", { month: "long", year: "numeric", timeZone: "UTC" });
 
@@ -18,7 +21,7 @@ export const daysOf = (month: string): number => {
 };
 
 /** "By machine", "By GPU model". */
-export const byName = (choices: Choices, by: string): string => {
+const byName = (choices: Choices, by: string): string => {
   const name = choices[by] ?? by;
   return `By ${name.startsWith("GPU") ? name : name.toLowerCase()}`;
 };
@@ -38,7 +41,7 @@ export interface Chosen {
 }
 
 /** own, all: what sums can be of, by the API's word; the first one is the default. */
-export function useMonth(own: Choices, all: Choices): Chosen {
+function useMonth(own: Choices, all: Choices): Chosen {
   const roles = useQuery(meQuery).data?.roles ?? [];
   const oversees = roles.some((role) => role === "operator" || role === "auditor");
   const [month, chooseMonth] = useState<string>();
@@ -49,7 +52,56 @@ export function useMonth(own: Choices, all: Choices): Chosen {
   return { month, all: isAll, by: chosen, chooseMonth, chooseAll, chooseBy, oversees };
 }
 
-export function MonthControls({ chosen, months }: { chosen: Chosen; months: readonly string[] | undefined }) {
+interface PageProps<Found> {
+  title: string;
+  own: Choices;
+  all: Choices;
+  query: (by: string, month: string | undefined, all: boolean) => UseQueryOptions<Found>;
+  children: (found: Found, chosen: Chosen) => ReactNode;
+}
+
+/** A page about one month: its head with what is chosen, and what was found of it. */
+export function MonthPage<Found extends { months: readonly string[] }>(props: PageProps<Found>) {
+  const chosen = useMonth(props.own, props.all);
+  const query = useQuery(props.query(chosen.by, chosen.month, chosen.all));
+  return (
+    <div className="wr-page">
+      <PageHead
+        title={props.title}
+        beside={<TestMoney />}
+        actions={<MonthControls chosen={chosen} months={query.data?.months} />}
+      />
+      <Loaded query={query} lines={12}>
+        {(found) => props.children(found, chosen)}
+      </Loaded>
+    </div>
+  );
+}
+
+interface SumsProps<Row> {
+  found: { by: string; month: string; rows: readonly Row[] };
+  choices: Choices;
+  columns: readonly Column<Row>[];
+  id: (row: Row) => string | null;
+}
+
+/** The sums of the month by what is chosen. */
+export function Sums<Row>({ found, choices, columns, id }: SumsProps<Row>) {
+  return (
+    <Panel title={byName(choices, found.by)} bare>
+      <DataTable
+        of={["row", "rows"]}
+        columns={columns}
+        id={(row) => `${found.by} ${id(row)}`}
+        rows={found.rows}
+        file={found.month}
+        empty={null}
+      />
+    </Panel>
+  );
+}
+
+function MonthControls({ chosen, months }: { chosen: Chosen; months: readonly string[] | undefined }) {
   return (
     <>
       {chosen.oversees && (

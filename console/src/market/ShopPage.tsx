@@ -1,8 +1,8 @@
 // The shop: the machine types that can be rented, narrowed by a filter in the address, with prices for one's own hours.
-import { Button, Text } from "@mantine/core";
+import { Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
 import { machineTypes } from "../api/queries.ts";
 import type { MachineType } from "../api/types.ts";
 import { PageButton, useMayOpen } from "../app/PageButton.tsx";
@@ -23,6 +23,7 @@ import {
   FIELDS,
   type Filter,
   filterFrom,
+  foldedOf,
   gpusOf,
   gradeOf,
   hoursOf,
@@ -53,6 +54,12 @@ export function ShopPage() {
   const anyPrice = useQuery(machineTypes({ ...asked, min_price: undefined, max_price: undefined }));
   const mayRent = useMayOpen("/clusters/new");
   const rows = useMemo(() => found.data && [...found.data].sort(cheapestFirst), [found.data]);
+  const [unfolded, unfold] = useState(false);
+  const folded = useMemo(
+    () => (unfolded || search.q || !rows ? [] : foldedOf(rows, filter)),
+    [unfolded, search.q, rows, filter],
+  );
+  const shown = useMemo(() => rows?.filter((row) => !folded.includes(row)), [rows, folded]);
   const columns = useMemo(() => columnsOf(all.data ?? [], filter, mayRent), [all.data, filter, mayRent]);
   return (
     <div className="wr-page">
@@ -79,11 +86,18 @@ export function ShopPage() {
             of={["machine type", "machine types"]}
             columns={columns}
             id={(row) => `${row.tier} ${row.on_one_host} ${row.region} ${row.simulated}`}
-            rows={rows}
+            rows={shown}
             query={found}
             address
             empty={all.data?.length === 0 ? <Nothing /> : <NothingFits clear={clear} />}
           />
+          {folded.length > 0 && (
+            <Group px={12} py={8} className="wr-no-print">
+              <Button variant="subtle" color="gray" onClick={() => unfold(true)}>
+                Show {count(folded.length)} simulated {folded.length === 1 ? "machine type" : "machine types"}
+              </Button>
+            </Group>
+          )}
         </Panel>
         {rows && rows.length > 0 && <PaidPrices rows={rows} />}
         <Text size="sm" className="wr-quiet">
@@ -106,11 +120,11 @@ function wordsOf(asked: ReturnType<typeof queryOf>): string {
   return words.length ? `?${new URLSearchParams(words)}` : "";
 }
 
-/** What can be had now before what is full, real before simulated, then by price. */
+/** Real before simulated, what can be had now before what is full, then by price. */
 function cheapestFirst(one: MachineType, other: MachineType): number {
   return (
-    Number(other.free > 0) - Number(one.free > 0) ||
     Number(one.simulated) - Number(other.simulated) ||
+    Number(other.free > 0) - Number(one.free > 0) ||
     Number(isProcessors(one)) - Number(isProcessors(other)) ||
     Number(one.price_per_hour) - Number(other.price_per_hour)
   );

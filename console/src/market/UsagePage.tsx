@@ -1,40 +1,27 @@
 // Usage & billing: what a month cost so far, where that leads, what runs now, and what it was for.
 import { Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { spending } from "../api/queries.ts";
 import type { Spending } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { amount, count, decimal, perHour, plain } from "../parts/format.ts";
-import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Empty, Figure, Panel } from "../parts/page.tsx";
 import { RunningSum } from "../parts/StackedBars.tsx";
-import { TestMoney, When } from "../parts/state.tsx";
+import { When } from "../parts/state.tsx";
 import { figure, identity } from "../tables/columns.tsx";
-import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { byName, type Choices, type Chosen, Daily, daysOf, MonthControls, monthName, useMonth } from "./Month.tsx";
+import { type Choices, type Chosen, Daily, daysOf, MonthPage, monthName, Sums } from "./Month.tsx";
 
 type Row = Spending["rows"][number];
 
 const OWN: Choices = { machine: "Machine", job: "Job", gpu: "GPU model", person: "Person" };
 const ALL: Choices = { project: "Project", gpu: "GPU model" };
 
-export function UsagePage() {
-  const chosen = useMonth(OWN, ALL);
-  const query = useQuery(spending(chosen.by, chosen.month, chosen.all));
-  return (
-    <div className="wr-page">
-      <PageHead
-        title="Usage & billing"
-        beside={<TestMoney />}
-        actions={<MonthControls chosen={chosen} months={query.data?.months} />}
-      />
-      <Loaded query={query} lines={12}>
-        {(found) => <Shown found={found} chosen={chosen} />}
-      </Loaded>
-    </div>
-  );
-}
+export const UsagePage = () => (
+  <MonthPage title="Usage & billing" own={OWN} all={ALL} query={spending}>
+    {(found, chosen) => <Shown found={found} chosen={chosen} />}
+  </MonthPage>
+);
 
 function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
   const isAll = found.scope === "all";
@@ -69,16 +56,7 @@ function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
               unit={plain(found.currency)}
             />
           </Panel>
-          <Panel title={byName(isAll ? ALL : OWN, found.by)} bare>
-            <DataTable
-              of={["row", "rows"]}
-              columns={columnsOf(found)}
-              id={(row) => `${found.by} ${row.id ?? row.name}`}
-              rows={found.rows}
-              file={found.month}
-              empty={null}
-            />
-          </Panel>
+          <Sums found={found} choices={isAll ? ALL : OWN} columns={columnsOf(found)} id={(row) => row.id ?? row.name} />
         </>
       )}
       <Text size="xs" className="wr-quiet">

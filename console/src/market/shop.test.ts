@@ -7,6 +7,7 @@ import {
   changeText,
   commandOf,
   filterFrom,
+  foldedOf,
   gpusOf,
   hoursOf,
   isNarrowed,
@@ -107,4 +108,14 @@ test("a change of a price is said in words, and a slip of the point is seen", ()
   expect(timesText("2.5", "0.25")).toBe("The price now is 10 times this");
   expect(timesText("2.5", "0")).toBe("This gives it away for nothing");
   expect(["2.2", "1", "2.0", "200"].map((price) => changeText("2", price))).toEqual(["+10%", "−50%", "none", "× 100"]);
+});
+
+test("simulated rows fold where there is something real, else only their processors, and none once one filters", () => {
+  const of = (tier: string, simulated: boolean) =>
+    ({ ...ROW, tier, unit: tier === "cpu/A" ? "processor" : "gpu", simulated }) as MachineType;
+  const [real, card, cpu] = [of("cpu/A", false), of("h100/A", true), of("cpu/A", true)];
+  expect(foldedOf([real, card, cpu], {})).toEqual([card, cpu]);
+  expect(foldedOf([card, cpu], { hours: "4" })).toEqual([cpu]);
+  expect(foldedOf([cpu], {})).toEqual([]);
+  expect(foldedOf([real, card, cpu], { gpu: "h100" })).toEqual([]);
 });

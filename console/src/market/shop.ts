@@ -105,6 +105,17 @@ export function modelOf(row: { tier: string; unit: string }): string {
   return [model.replace(/-/g, " ").toUpperCase().replace("PCIE", "PCIe"), profile].filter(Boolean).join(" ");
 }
 
+/**
+ * The rows of a list without a filter that are folded into one line: simulated ones where there is something real, else
+ * the processors of simulated hosts with GPUs.
+ */
+export function foldedOf(rows: readonly MachineType[], filter: Filter): readonly MachineType[] {
+  if (FIELDS.some((name) => name !== "hours" && filter[name])) return [];
+  const isReal = rows.some((row) => !row.simulated);
+  const hasGpus = rows.some((row) => !isProcessors(row));
+  return rows.filter((row) => row.simulated && (isReal || (hasGpus && isProcessors(row))));
+}
+
 /** The price of so many GPUs, or processors, for so many hours; an estimate, by floats. */
 export const totalOf = (row: MachineType, gpus: number, hours: number): number =>
   Number(row.price_per_hour) * gpus * hours;

@@ -42,6 +42,14 @@ export function Where({ choice, change, places, place }: Props) {
             about: <About place={one} />,
           }))}
         />
+        {place?.isOwnersOnly && (
+          <Text size="sm" role="status">
+            {fits.every((one) => one.isOwnersOnly || one.isSimulated)
+              ? "No host of this market runs containers now."
+              : "These hosts run no containers."}{" "}
+            They run processes, and these only for their owner: you need a host of your own, or one with containers.
+          </Text>
+        )}
         {shown.length < fits.length && (
           <Group>
             <Button variant="subtle" color="gray" onClick={() => showAll(true)}>
@@ -74,6 +82,7 @@ function About({ place }: { place: Place }) {
           ? `${count(place.free)} of ${count(place.total)} ${place.isGpu ? "" : "hosts "}free`
           : "All are rented now"}
       </span>
+      {place.isOwnersOnly && <span>No containers</span>}
     </>
   );
 }

@@ -45,6 +45,8 @@ test("nobody has to choose a place: a free GPU, else a real host, else what is t
   expect(first(OFFERS.slice(2))).toBe("cpu");
   expect(first(OFFERS.slice(3), true)).toBe("l40s simulated");
   expect(first([OFFERS[2]!])).toBe("h100:1g.10gb");
+  // A host without containers runs something for its owner alone.
+  expect(first([offer("h100/A", "3", { runtimes: ["process"] }), offer("cpu/C", "0.01")])).toBe("cpu");
   expect(first([])).toBe(null);
 });
 

@@ -17,6 +17,8 @@ export interface Place {
   price: string;
   currency: string;
   hasContainers: boolean;
+  /** Real hosts that run no containers: what they run, they run only for their owner. */
+  isOwnersOnly: boolean;
 }
 
 /** Those that start now first, real before simulated, GPUs before processors, cheap before dear. */
@@ -41,6 +43,7 @@ function placeOf(id: string, of: readonly Offer[]): Place {
   const dear = (offer: Offer) => Number(offer.price_per_hour);
   const memories = of.flatMap((offer) => offer.min_memory_bytes ?? []);
   const isGpu = first.unit !== "processor";
+  const hasContainers = of.some((offer) => offer.runtimes.includes("docker"));
   return {
     id,
     name: isGpu ? `${model.toUpperCase()} ${slice}`.trim() : "No GPU",
@@ -53,7 +56,8 @@ function placeOf(id: string, of: readonly Offer[]): Place {
     total: of.reduce((sum, offer) => sum + offer.total, 0),
     price: of.reduce((least, offer) => (dear(offer) < dear(least) ? offer : least)).price_per_hour,
     currency: first.currency,
-    hasContainers: of.some((offer) => offer.runtimes.includes("docker")),
+    hasContainers,
+    isOwnersOnly: !first.simulated && !hasContainers,
   };
 }
 
@@ -63,10 +67,11 @@ function compare(one: readonly number[], other: readonly number[]): number {
 }
 
 /**
- * The one that is chosen where nobody chose: a real GPU that is free, else a real host without one, else what is there.
- * needsGpu: what runs there does nothing without one.
+ * The one that is chosen where nobody chose: free and real with containers, a GPU before a host without one; else what
+ * is free; else what is there. needsGpu: what runs there does nothing without one.
  */
 export function firstPlace(places: readonly Place[], needsGpu: boolean): Place | null {
   const fits = places.filter((place) => place.isGpu || !needsGpu);
-  return fits.find((place) => place.free > 0) ?? fits[0] ?? null;
+  const free = fits.filter((place) => place.free > 0);
+  return free.find((place) => place.hasContainers && !place.isSimulated) ?? free[0] ?? fits[0] ?? null;
 }

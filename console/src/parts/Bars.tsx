@@ -105,98 +105,144 @@ export function UseBar({ counts, label, height = 14 }: { counts: UseCounts; labe
   );
 }
 
-const CHART_PX = 96;
 const LABEL_PX = 18;
-const BAR_SHARE = 0.62;
+const HEAD_PX = 16;
+const BAR_SHARE = 0.65;
 /** With more days than this a weekday says little, and there is no room for all: every fifth day has its number. */
 const WEEKDAYS_MOST = 10;
 
-function dayLabel(day: string, index: number, of: number): string {
-  if (index === of - 1) return "today";
-  if (of <= WEEKDAYS_MOST) return weekday(day);
-  return (of - 1 - index) % 5 === 0 ? String(Number(day.slice(8))) : "";
+export interface Day {
+  day: string;
+  /** A decimal text; only heights are floats. */
+  amount: string;
 }
 
-/** One column for each day; the sums are decimal texts and only their heights are floats. */
-export function DayBars({
-  days,
-  unit,
-  label,
-}: {
-  days: readonly { day: string; amount: string }[];
+interface DayColumnsProps {
+  days: readonly Day[];
   unit: string;
   label: string;
-}) {
+  height: number;
+  /** The parts of a day's column, from the bottom up. */
+  parts: (at: number) => readonly { name: string; value: number; fill: string | undefined }[];
+  /** The text below a day. */
+  under: (at: number) => string;
+}
+
+/** A column for each day, the amount above the highest and the last, and the same as a table. */
+export function DayColumns({ days, unit, label, height, parts, under }: DayColumnsProps) {
   const heights = days.map((day) => Number(day.amount));
   const top = Math.max(...heights, 0);
+  const [last, highest] = [days.length - 1, heights.lastIndexOf(top)];
+  // Its text is wider than a narrow column, and would lie on higher ones beside it.
+  const isClear = days.length <= WEEKDAYS_MOST || heights.slice(-4).every((one) => one <= heights[last]!);
+  const isTold = (at: number) => at === highest || (at === last && isClear);
   const step = 100 / days.length;
-  const said = days.length > WEEKDAYS_MOST ? (day: string) => day : weekday;
-  const spoken = days.map((day) => `${said(day.day)} ${amount(day.amount, 2, 4)}`).join(", ");
+  const high = (value: number) => (top > 0 ? (value / top) * (height - HEAD_PX) : 0);
+  const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount, 2, 4)}`);
   return (
     <figure style={{ margin: 0 }}>
       <svg
         width="100%"
-        height={CHART_PX + LABEL_PX}
+        height={height + LABEL_PX}
         role="img"
-        aria-label={`${label}: ${spoken} ${unit}`}
+        aria-label={`${label}: ${spoken.join(", ") || "nothing"} ${unit}`}
         style={{ display: "block" }}
       >
-        {days.map((day, index) => {
-          const high = top > 0 ? Math.max((heights[index]! / top) * (CHART_PX - 16), heights[index]! > 0 ? 2 : 0) : 0;
-          const x = index * step + (step * (1 - BAR_SHARE)) / 2;
-          const last = index === days.length - 1;
-          const under =
-            last && days.length > WEEKDAYS_MOST // a narrow column: its text would stand out at the right
-              ? ({ x: "100%", textAnchor: "end" } as const)
-              : ({ x: `${index * step + step / 2}%`, textAnchor: "middle" } as const);
+        {days.map((day, at) => {
+          let below = 0;
           return (
             <g key={day.day}>
-              <rect
-                x={`${x}%`}
-                width={`${step * BAR_SHARE}%`}
-                y={CHART_PX - high}
-                height={high}
-                rx="2"
-                fill={last ? "var(--wr-meter-fill)" : "var(--wr-meter-strong)"}
-              >
-                <title>{`${day.day}: ${amount(day.amount, 2, 6)} ${unit}`}</title>
-              </rect>
-              {heights[index]! > 0 && (last || heights[index] === top) && (
-                <text {...under} y={CHART_PX - high - 4} className="wr-bar-text">
-                  {amount(day.amount, 2, 2)}
+              {parts(at).map(({ name, value, fill }, index) => {
+                const tall = value > 0 ? Math.max(high(value), 1) : 0;
+                below += tall;
+                return (
+                  <rect
+                    key={name + index}
+                    x={`${at * step + (step * (1 - BAR_SHARE)) / 2}%`}
+                    width={`${step * BAR_SHARE}%`}
+                    y={height - below}
+                    height={tall}
+                    fill={fill}
+                    stroke="var(--wr-surface)"
+                    strokeWidth=".75"
+                  >
+                    <title>{`${[day.day, name].filter(Boolean).join(", ")}: ${amount(value.toFixed(8), 2, 4)} ${unit}`}</title>
+                  </rect>
+                );
+              })}
+              {heights[at]! > 0 && isTold(at) && (
+                <text {...textAt(at, days.length)} y={height - below - 4} className="wr-bar-text">
+                  {amount(day.amount, 2, 4)}
                 </text>
               )}
-              <text {...under} y={CHART_PX + 14} className="wr-bar-text">
-                {dayLabel(day.day, index, days.length)}
+              <text {...textAt(at, days.length)} y={height + 14} className="wr-bar-text">
+                {under(at)}
               </text>
             </g>
           );
         })}
-        <line x1="0" x2="100%" y1={CHART_PX + 0.5} y2={CHART_PX + 0.5} stroke="var(--wr-line-strong)" />
+        <line x1="0" x2="100%" y1={height + 0.5} y2={height + 0.5} stroke="var(--wr-line-strong)" />
       </svg>
-      <details className="wr-details">
-        <summary>As a table</summary>
-        <table className="wr-table" aria-label={label}>
-          <thead>
-            <tr>
-              <th scope="col">Day (UTC)</th>
-              <th scope="col" className="num">
-                {unit}
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {days
-              .map((day) => (
-                <tr key={day.day}>
-                  <td>{day.day}</td>
-                  <td className="num">{amount(day.amount, 2, 8)}</td>
-                </tr>
-              ))
-              .reverse()}
-          </tbody>
-        </table>
-      </details>
+      <DayTable label={label} unit={unit} days={days} />
     </figure>
+  );
+}
+
+/** Beside its column; the text of a narrow column at an edge would stand out of the picture. */
+function textAt(at: number, of: number) {
+  if (of > WEEKDAYS_MOST && at === 0) return { x: "0", textAnchor: "start" } as const;
+  if (of > WEEKDAYS_MOST && at === of - 1) return { x: "100%", textAnchor: "end" } as const;
+  return { x: `${(100 * (at + 0.5)) / of}%`, textAnchor: "middle" } as const;
+}
+
+function DayTable({ label, unit, days }: Pick<DayColumnsProps, "label" | "unit" | "days">) {
+  return (
+    <details className="wr-details">
+      <summary>As a table</summary>
+      <table className="wr-table" aria-label={label}>
+        <thead>
+          <tr>
+            <th scope="col">Day (UTC)</th>
+            <th scope="col" className="num">
+              {unit}
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          {[...days].reverse().map((day) => (
+            <tr key={day.day}>
+              <td>{day.day}</td>
+              <td className="num">{amount(day.amount, 2, 8)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </details>
+  );
+}
+
+/** Days until today. */
+export function DayBars({ days, unit, label }: Pick<DayColumnsProps, "days" | "unit" | "label">) {
+  const last = days.length - 1;
+  return (
+    <DayColumns
+      days={days}
+      unit={unit}
+      label={label}
+      height={96}
+      parts={(at) => [
+        {
+          name: "",
+          value: Number(days[at]!.amount),
+          fill: at === last ? "var(--wr-meter-fill)" : "var(--wr-meter-strong)",
+        },
+      ]}
+      under={(at) => {
+        const { day } = days[at]!;
+        if (at === last) return "today";
+        if (days.length <= WEEKDAYS_MOST) return weekday(day);
+        return (last - at) % 5 === 0 ? String(Number(day.slice(8))) : "";
+      }}
+    />
   );
 }

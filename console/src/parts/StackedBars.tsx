@@ -1,14 +1,12 @@
 // Sums of days, stacked by what they are for; the running sum of a month against its limit; a calendar of ratios.
 import { CHART_COLOURS } from "../app/theme.ts";
+import { type Day, DayColumns } from "./Bars.tsx";
 import { amount, percent, plain, weekday } from "./format.ts";
 
 /** More parts cannot be told apart; the others are one part. */
 export const PARTS_MOST = 6;
-const CHART_PX = 132;
-const LABEL_PX = 18;
-const HEAD_PX = 16;
-const BAR_SHARE = 0.7;
 const LINE_PX = 110;
+const HEAD_PX = 16;
 const OTHERS = "var(--wr-off)";
 
 export interface Part {
@@ -30,7 +28,7 @@ export function parted(rows: readonly Part[]): { name: string; days: number[] }[
 interface BarsProps {
   label: string;
   unit: string;
-  days: readonly { day: string; amount: string }[];
+  days: readonly Day[];
   rows: readonly Part[];
 }
 
@@ -38,13 +36,8 @@ export function StackedBars({ label, unit, days, rows }: BarsProps) {
   const parts = parted(rows);
   const colour = (index: number) =>
     index === PARTS_MOST - 1 && rows.length > PARTS_MOST ? OTHERS : CHART_COLOURS[index % CHART_COLOURS.length];
-  const top = Math.max(...days.map((day) => Number(day.amount)), 0);
-  const step = 100 / days.length;
-  const highest = days.findIndex((day) => Number(day.amount) === top);
-  const high = (value: number) => (top > 0 ? (value / top) * (CHART_PX - HEAD_PX) : 0);
-  const spoken = days.filter((day) => Number(day.amount) > 0).map((day) => `${day.day} ${amount(day.amount, 2, 4)}`);
   return (
-    <figure style={{ margin: 0 }}>
+    <>
       <div className="wr-chart-keys" style={{ justifyContent: "flex-start", marginBottom: 8 }}>
         {parts.map((part, index) => (
           <span key={part.name + index}>
@@ -53,85 +46,22 @@ export function StackedBars({ label, unit, days, rows }: BarsProps) {
           </span>
         ))}
       </div>
-      <svg
-        width="100%"
-        height={CHART_PX + LABEL_PX}
-        role="img"
-        aria-label={`${label}: ${spoken.join(", ") || "nothing"} ${unit}`}
-        style={{ display: "block" }}
-      >
-        {days.map((day, at) => {
-          let below = 0;
-          const middle = `${at * step + step / 2}%`;
-          return (
-            <g key={day.day}>
-              {parts.map((part, index) => {
-                const height = high(part.days[at] ?? 0);
-                below += height;
-                if (height <= 0) return null;
-                return (
-                  <rect
-                    key={part.name + index}
-                    x={`${at * step + (step * (1 - BAR_SHARE)) / 2}%`}
-                    width={`${step * BAR_SHARE}%`}
-                    y={CHART_PX - below}
-                    height={Math.max(height, 1)}
-                    fill={colour(index)}
-                    stroke="var(--wr-surface)"
-                    strokeWidth=".75"
-                  >
-                    <title>{`${day.day}, ${part.name}: ${part.days[at]!.toFixed(4)} ${unit}`}</title>
-                  </rect>
-                );
-              })}
-              {below > 0 && at === highest && (
-                <text x={middle} y={CHART_PX - below - 4} className="wr-bar-text" textAnchor="middle">
-                  {amount(day.amount, 2, 2)}
-                </text>
-              )}
-              {(at % 5 === 0 || days.length <= 7) && (
-                <text x={middle} y={CHART_PX + 14} className="wr-bar-text" textAnchor="middle">
-                  {Number(day.day.slice(8))}
-                </text>
-              )}
-            </g>
-          );
-        })}
-        <line x1="0" x2="100%" y1={CHART_PX + 0.5} y2={CHART_PX + 0.5} stroke="var(--wr-line-strong)" />
-      </svg>
-      <DayTable label={label} unit={unit} days={days} />
-    </figure>
-  );
-}
-
-function DayTable({ label, unit, days }: Omit<BarsProps, "rows">) {
-  return (
-    <details className="wr-details">
-      <summary>As a table</summary>
-      <table className="wr-table" aria-label={label}>
-        <thead>
-          <tr>
-            <th scope="col">Day (UTC)</th>
-            <th scope="col" className="num">
-              {unit}
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {[...days].reverse().map((day) => (
-            <tr key={day.day}>
-              <td>{day.day}</td>
-              <td className="num">{amount(day.amount, 2, 8)}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </details>
+      <DayColumns
+        label={label}
+        unit={unit}
+        days={days}
+        height={132}
+        parts={(at) =>
+          parts.map((part, index) => ({ name: part.name, value: part.days[at] ?? 0, fill: colour(index) }))
+        }
+        under={(at) => (at % 5 === 0 || days.length <= 7 ? String(Number(days[at]!.day.slice(8))) : "")}
+      />
+    </>
   );
 }
 
 interface RunningSumProps {
-  days: readonly { day: string; amount: string }[];
+  days: readonly Day[];
   daysOfMonth: number;
   forecast: string | null;
   limit: string | null;

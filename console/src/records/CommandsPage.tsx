@@ -1,14 +1,14 @@
 // The list of commands to hosts, and the page of one: its steps, its result, its events.
-import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { command as commandQuery, host as hostQuery } from "../api/queries.ts";
 import type { CommandRow } from "../api/types.ts";
 import { percent, plain, took, words } from "../parts/format.ts";
-import { Facts, Id, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { ObjectHead } from "../parts/ObjectHead.tsx";
+import { Facts, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { Shape, State, When } from "../parts/state.tsx";
+import { Shape, When } from "../parts/state.tsx";
 import { toneOf } from "../parts/states.ts";
 import { CommandList, Result } from "./CommandList.tsx";
 import { EventList } from "./EventList.tsx";
@@ -40,22 +40,7 @@ function CommandView({ row }: { row: CommandRow }) {
   const host = useQuery(hostQuery(row.host_id));
   return (
     <>
-      <PageHead
-        above={
-          <Link className="wr-link" to="/commands">
-            Commands
-          </Link>
-        }
-        title={words(row.kind)}
-        beside={
-          <>
-            <State state={row.state} />
-            <Text size="xs" className="wr-quiet" component="span">
-              <Id id={row.id} />
-            </Text>
-          </>
-        }
-      />
+      <ObjectHead up={{ to: "/commands", name: "Commands" }} title={words(row.kind)} state={row.state} id={row.id} />
       {row.error && (
         <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }} role="note">
           <strong>{words(row.state)}</strong>

@@ -44,6 +44,7 @@ from windrow_master.identity.model import Principal
 from windrow_master.identity.object_shares import Level
 from windrow_master.market.metering import SILENCE_GRACE_NS
 from windrow_master.placement.model import Decision
+from windrow_master.spec import DURATION_MAX_NS
 from windrow_proto.ids import ClusterId
 from windrow_proto.model import Isolation
 from windrow_proto.service_names import forward_host
@@ -76,6 +77,14 @@ class ResizeBody(Body):
     hosts: Annotated[int, Field(ge=1, le=HOSTS_MAX)]
     max_price_per_hour: Annotated[GivenMoney | None, Field(description="Of all of it; else as was asked")] = None
     registry_login: Annotated[RegistryLoginBody | None, Field(description="For the image, on new hosts")] = None
+
+
+class ExtendBody(Body):
+    """The new longest running time of a cluster."""
+
+    max_duration_seconds: Annotated[
+        int, Field(ge=1, le=DURATION_MAX_NS // SECOND, description="Since its start, not from now")
+    ]
 
 
 class StartBody(Body):
@@ -436,6 +445,15 @@ async def resize_cluster(services: Serving, principal: Asking, cluster_id: str, 
         principal, ClusterId(cluster_id), body.hosts, most, login_of(body.registry_login)
     )
     return cluster_json(view)
+
+
+@route.post(
+    "/clusters/{cluster_id}/extend", may=Permission.RENT, reach=Reach.OWN, repeat=Repeat.ALWAYS, answer=ClusterOut
+)
+async def extend_cluster(services: Serving, principal: Asking, cluster_id: str, body: ExtendBody) -> Any:
+    """Let a running cluster that was given a longest running time run for longer; safe to repeat."""
+    duration_ns = body.max_duration_seconds * SECOND
+    return cluster_json(await services.clusters.extend(principal, ClusterId(cluster_id), duration_ns))
 
 
 @route.get(

@@ -1,4 +1,4 @@
-"""Routes of the home pages: troubles, GPUs by state over time, the spending of a renter, the hosts of a provider."""
+"""Routes of the home pages: troubles, GPUs by state over time, the hosts of a provider."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,12 +7,12 @@ from typing import Annotated, Any, Final, Literal
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api.answers import Money, Out, Read, Time
+from windrow_master.api.answers import Out, Read, Time
 from windrow_master.api.attention import SUBJECTS_MAX, attention
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.health import conditions_of
 from windrow_master.api.overview import Tally
-from windrow_master.api.overview_routes import DayAmount, Own, UseCounts, counts_json
+from windrow_master.api.overview_routes import Own, UseCounts, counts_json
 from windrow_master.api.route import Routes
 from windrow_master.api.standing_routes import slot_beside, slots_beside
 from windrow_master.api.visibility import oversees
@@ -23,11 +23,10 @@ from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.market import unrented
-from windrow_master.market.limits import month_began_ns
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.conditions import Severity
 from windrow_proto.ids import GpuUuid, HostId
-from windrow_proto.units import DAY, HOUR, SECOND, Microcents, money_text, time_text
+from windrow_proto.units import DAY, HOUR, SECOND, time_text
 
 route = Routes("overview")
 
@@ -86,14 +85,6 @@ class UseHistoryOut(Out):
 
     step_s: int
     points: list[UsePointOut]
-
-
-class SpendOut(Out):
-    """What the project was charged in this calendar month, in UTC days."""
-
-    today: Money
-    this_month: Money
-    days: Annotated[list[DayAmount], Field(description="From the first of the month to today")]
 
 
 class OwnHostOut(Out):
@@ -156,22 +147,6 @@ async def use_over_time(services: Serving, span: Annotated[Literal["day", "week"
         "points": [
             {"at": time_text(one.at_ns), **{state.value: count for state, count in one.counts.items()}}
             for one in points
-        ],
-    }
-
-
-@route.get("/overview/spend", may=Permission.RENT_READ, answer=SpendOut)
-async def spend_of_month(services: Serving, principal: Asking) -> Any:
-    """What the project was charged this month, by day."""
-    now_ns = services.clock.wall_ns()
-    first, today = month_began_ns(now_ns) // DAY, now_ns // DAY
-    spent = await services.market.spent_by_day(principal.account_id, first * DAY)
-    return {
-        "today": money_text(spent.get(today, Microcents(0))),
-        "this_month": money_text(Microcents(sum(spent.values()))),
-        "days": [
-            {"day": time_text(day * DAY)[:10], "amount": money_text(spent.get(day, Microcents(0)))}
-            for day in range(first, today + 1)
         ],
     }
 

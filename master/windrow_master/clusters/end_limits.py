@@ -4,13 +4,14 @@ for `Uses`, which knows who is in one now, and `Clients`, which knows when each 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
-from windrow_proto.errors import InvalidInput, TooMany
+from windrow_proto.errors import Conflict, InvalidInput, TooMany
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, money_text
 
@@ -138,6 +139,21 @@ def check_left(budget: Microcents | None, price_per_hour: int, spent: Spent) -> 
     if budget is not None and owed_soon(price_per_hour, spent) > budget:
         left = max(0, budget - max(spent.charged, spent.by_clock))
         raise BudgetTooSmall(Microcents(left), price_per_hour, is_rest=True)
+
+
+def extended(cluster: Cluster, duration_ns: int) -> Cluster:
+    """Return the cluster with this longest running time. Raises Conflict where that means nothing, InvalidInput where
+    it is shorter than now."""
+    now_ns = cluster.request.max_duration_ns
+    if cluster.phase not in _RUNS:
+        words = f"Only a running cluster can be extended, and this one is {cluster.phase}."
+        raise Conflict(words, subject=cluster.cluster_id)
+    if now_ns is None:
+        raise Conflict("It has no longest running time, and does not end by it.", subject=cluster.cluster_id)
+    if duration_ns < now_ns:
+        words = f"It can only be longer than now ({now_ns // SECOND} s). To end it earlier, stop or delete it."
+        raise InvalidInput(words, subject="max_duration_seconds")
+    return replace(cluster, request=replace(cluster.request, max_duration_ns=duration_ns))
 
 
 def ran_out(duration_ns: int) -> str:

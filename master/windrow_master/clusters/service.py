@@ -62,7 +62,7 @@ from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
-from windrow_proto.units import HOUR, Microcents
+from windrow_proto.units import HOUR, SECOND, Microcents
 
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
@@ -228,6 +228,28 @@ class ClusterService:
             return self._view(uow, found) if isinstance(found, Cluster) else found
 
         return await self._meeting_needs(lambda: self._store.write(change, name="cluster.resize"))
+
+    async def extend(self, principal: Principal, cluster_id: ClusterId, duration_ns: int) -> ClusterView:
+        """Let it run for so long since its start; asked again it answers again. What is set aside for it stays: that is
+        filled some minutes ahead, however long it may run. Raises Conflict, InvalidInput; Forbidden as `resize`."""
+
+        def change(uow: UnitOfWork) -> ClusterView:
+            cluster = self._load(uow, principal, cluster_id, frozenset())
+            if uow.ask(IsOfJob(cluster_id)):
+                raise Conflict("This cluster belongs to a job, which has limits of its own.", subject=cluster_id)
+            after = end_limits.extended(cluster, duration_ns)
+            if after == cluster:
+                return self._view(uow, cluster)
+            spending.check_counts(uow, principal.spenders, cluster.rental_id)
+            length = f"{duration_ns // SECOND} s"
+            uow.audit(principal.actor, "cluster.extend", cluster_id, "asked for", {"max_duration": length})
+            said = f"{cluster.name} may run for {length} in all"
+            uow.event("cluster.extended", (cluster_id, cluster.account_id), said, actor=principal.actor)
+            after = replace(after, version=cluster.version + 1)
+            self.lifecycle.keep(uow, after)
+            return self._view(uow, after)
+
+        return await self._store.write(change, name="cluster.extend")
 
     async def _order(
         self,

@@ -286,18 +286,6 @@ class LedgerRepository(Repository):
         rows = self._connection.execute(query)
         return last, [(LedgerAccount(credit), int(of_day), int(amount)) for credit, of_day, amount in rows]
 
-    def spent_by_day(self, account_id: AccountId, since_ns: int) -> dict[int, Microcents]:
-        """Return what a renter was charged since then, by UTC day (counted from the epoch)."""
-        day = (transfers.c.at_ns // DAY).label("day")
-        query = (
-            select(day, func.sum(transfers.c.amount))
-            .join(rentals, rentals.c.rental_id == transfers.c.rental_id)
-            .where(rentals.c.renter == account_id, transfers.c.at_ns >= since_ns)
-            .where(transfers.c.kind.in_((TransferKind.CHARGE.value, TransferKind.FEE.value)))
-            .group_by(day)
-        )
-        return {int(of_day): Microcents(int(amount)) for of_day, amount in self._connection.execute(query)}
-
     def page(
         self, accounts: Iterable[LedgerAccount] | None, before: int | None, limit: int
     ) -> Sequence[tuple[int, Transfer]]:

@@ -431,10 +431,6 @@ class MarketService:
         row's number, and for each account and UTC day (counted from the epoch) the sum."""
         return await self._store.read(lambda uow: uow[LedgerRepository].earned_after(number, since_ns))
 
-    async def spent_by_day(self, account_id: AccountId, since_ns: int) -> Mapping[int, Microcents]:
-        """Return what a renter was charged since then, by UTC day (counted from the epoch)."""
-        return await self._store.read(lambda uow: uow[LedgerRepository].spent_by_day(account_id, since_ns))
-
     async def transfers(
         self, account_id: AccountId | None, before: int | None, limit: int
     ) -> Sequence[tuple[int, Transfer]]:

@@ -29,6 +29,7 @@ windrow cluster create --gpu H100:2 --plan -- python train.py
 windrow cluster create --kind service --port 8080 -- python3 -m http.server 8080
 windrow cluster ls --state running
 windrow cluster resize ray-1 4
+windrow cluster extend lab --hours 2
 windrow cluster show lab
 windrow cluster logs -f lab
 windrow cluster exec lab -- nvidia-smi

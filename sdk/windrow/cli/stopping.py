@@ -1,12 +1,14 @@
-"""`windrow cluster stop` and `start`: end what a cluster runs, and rent it anew under the same name and id."""
+"""`windrow cluster stop`, `start` and `extend`: end what a cluster runs, rent it anew under the same name and id, or
+let it run for longer."""
 
 import sys
+from decimal import Decimal
 from typing import Annotated, Any
 
 import typer
 
 from windrow.cli import quoting
-from windrow.cli.cluster_text import RESTS, print_plan, print_tested
+from windrow.cli.cluster_text import RESTS, ends, print_plan, print_tested
 from windrow.cli.clusters import (
     Login,
     MaxPrice,
@@ -20,6 +22,7 @@ from windrow.cli.clusters import (
 )
 from windrow.cli.context import AsJson, Yes, client, confirm
 from windrow.cli.output import print_json, say
+from windrow.errors import InvalidInput
 
 STOP_TIMEOUT_S = 180.0
 
@@ -81,6 +84,31 @@ def cluster_start(
         say("The machine waits for its files; send them as after creating it.")
         wait = False
     started(api, item, wait, as_json)
+
+
+@cluster_app.command("extend")
+def cluster_extend(
+    context: typer.Context,
+    cluster: Which,
+    hours: Annotated[float, typer.Option("--hours", min=0.01, help="How many hours longer.")],
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let a running cluster with a --max-duration run for longer."""
+    api = client(context)
+    found = api.cluster(cluster_id(api, cluster))
+    now = found["request"].get("max_duration_seconds")
+    if now is None:
+        raise InvalidInput(f"{found['name']} has no --max-duration, and does not end by it.")
+    most = Decimal(found["price_per_hour"] or 0) * Decimal(str(hours))
+    if not yes and sys.stdin.isatty():
+        confirm(f"Let {found['name']} run for {hours:g} h longer, for at most {most:.4f} more?")
+    asked = {"max_duration_seconds": int(now + hours * 3600)}
+    item = api.request("POST", f"/clusters/{found['id']}/extend", body=asked)
+    if as_json:
+        print_json(item)
+    else:
+        say(f"{item['name']} ends {ends(item)}.")
 
 
 def _asked(cluster: dict[str, Any], max_price: str | None) -> dict[str, Any]:

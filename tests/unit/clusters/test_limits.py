@@ -14,7 +14,7 @@ from windrow_master.clusters.request import checked
 from windrow_master.market import metering
 from windrow_master.market.model import RentalId, RentalLine
 from windrow_master.market.repository import RentalRepository
-from windrow_proto.errors import InvalidInput, NotFound
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.messages import ChannelClose
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -82,6 +82,34 @@ async def test_a_duration_ends_it_and_says_so(m):
     assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING
     await later(m, SECOND)
     assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "it ran for the 3600 s that it may")
+
+
+async def test_what_is_extended_runs_for_longer_and_keeps_its_hold(m):
+    cluster_id = await running(m, max_duration_ns=HOUR)
+    extended = await m.clusters.extend(principal(), cluster_id, 2 * HOUR)
+    assert extended.ends_at_ns == extended.cluster.started_at_ns + 2 * HOUR
+    again = await m.clusters.extend(principal(), cluster_id, 2 * HOUR)
+    assert again.cluster == await m.cluster(cluster_id) and m.events(cluster_id).count("cluster.extended") == 1
+    await later(m, 2 * HOUR - SECOND)
+    assert (await phase(m, cluster_id))[0] is ClusterPhase.RUNNING and m.rental(cluster_id).held > 0
+    await later(m, SECOND)
+    assert await phase(m, cluster_id) == (ClusterPhase.DELETING, "it ran for the 7200 s that it may")
+    with pytest.raises(Conflict, match="Only a running cluster can be extended"):
+        await m.clusters.extend(principal(), cluster_id, 3 * HOUR)
+
+
+async def test_only_its_renter_extends_and_only_a_limit_that_is_there(m):
+    cluster_id = await running(m, max_duration_ns=HOUR)
+    with pytest.raises(InvalidInput, match="only be longer than now"):
+        await m.clusters.extend(principal(), cluster_id, HOUR - SECOND)
+    with pytest.raises(NotFound):
+        await m.clusters.extend(principal(STRANGER), cluster_id, 2 * HOUR)
+
+
+async def test_what_has_no_longest_running_time_is_not_extended(m):
+    cluster_id = await running(m)
+    with pytest.raises(Conflict, match="has no longest running time"):
+        await m.clusters.extend(principal(), cluster_id, HOUR)
 
 
 async def test_why_it_ended_is_said_when_it_is_gone_too(m):

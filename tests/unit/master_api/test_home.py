@@ -1,9 +1,8 @@
-"""The home pages' answers: each kind of trouble once, GPUs by state over time, the spending of a month, own hosts."""
+"""The home pages' answers: each kind of trouble once, GPUs by state over time, own hosts."""
 
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import insert
 
 from tests.unit.master_api.test_overview import HOST, OWNER, cards, entry, host, pay, slot
 from windrow_master.api.attention import SUBJECTS_MAX, attention
@@ -11,13 +10,10 @@ from windrow_master.fleet.availability import Availability
 from windrow_master.fleet.model import AdminState, Condition, LinkState, SlotState
 from windrow_master.fleet.use_history_repository import KEPT_NS, SHORT_NS, UseHistoryRepository, counted
 from windrow_master.identity.model import Role
-from windrow_master.market.limits import month_began_ns
-from windrow_master.market.model import MINT, RentalId, Transfer, TransferKind, account_of
-from windrow_master.market.repository import LedgerRepository
-from windrow_master.market.tables import rentals
+from windrow_master.market.model import TransferKind
 from windrow_proto.conditions import ConditionCode, Severity
-from windrow_proto.ids import AccountId, HostId, TransferId
-from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE, Microcents
+from windrow_proto.ids import AccountId, HostId
+from windrow_proto.units import DAY, HOUR, MICROCENTS_PER_UNIT, MINUTE
 
 NONE = dict.fromkeys(Availability, 0)
 
@@ -102,27 +98,6 @@ async def test_the_fleets_loop_counts_each_minute(api):
     await fleet._count_uses()
     points = await api.services.store.read(lambda uow: uow[UseHistoryRepository].since(SHORT_NS, 0))
     assert [point.counts[Availability.IDLE] for point in points] == [1]
-
-
-async def test_spending_is_of_this_month_by_day_and_of_the_own_project(api):
-    own, now_ns = api.services.identity.first_account().id, api.clock.wall_ns()
-
-    def charge(uow, number, renter, at_ns):
-        rental = RentalId(f"rental_{number}")
-        texts = {"cluster_id": "c", "cluster_name": "c", "tier": "h100/A", "state": "closed", "end_reason": ""}
-        figures = dict.fromkeys(("price_per_hour", "fee_permille", "opened_at_ns", "held", "charged"), 0)
-        values = {"rental_id": rental, "renter": renter, "simulated": False, **texts, **figures}
-        uow[LedgerRepository]._connection.execute(insert(rentals).values(**values))
-        transfer_id, amount = TransferId(f"transfer_{number}"), Microcents(number * MICROCENTS_PER_UNIT)
-        kind = TransferKind.CHARGE
-        uow[LedgerRepository].post(Transfer(transfer_id, MINT, account_of(OWNER), amount, kind, rental, at_ns, ""))
-
-    rows = ((2, own, now_ns), (4, "account_other", now_ns), (8, own, month_began_ns(now_ns) - 1))
-    await api.services.store.write(lambda uow: [charge(uow, *row) for row in rows] and None, name="test")
-    told = (await api.client.get("/api/v1/overview/spend")).json()
-    assert (float(told["today"]), float(told["this_month"])) == (2, 2)
-    assert float(told["days"][-1]["amount"]) == 2
-    assert [day["day"][8:] for day in told["days"]][:1] == ["01"]
 
 
 async def test_a_provider_is_told_of_its_own_hosts_troubles_and_reasons(api):

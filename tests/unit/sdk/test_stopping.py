@@ -1,4 +1,4 @@
-"""`windrow cluster stop` and `start` against a Master that says what a test has written down."""
+"""`windrow cluster stop`, `start` and `extend` against a Master that says what a test has written down."""
 
 import json
 from pathlib import Path
@@ -12,6 +12,7 @@ from windrow.cli import stopping
 from windrow.cli.main import app
 from windrow.client import Client
 from windrow.config import Config
+from windrow.errors import InvalidInput
 
 LAB: dict[str, Any] = {
     "id": "cluster_1",
@@ -41,6 +42,8 @@ class Master:
         self.asked.append((path, json.loads(request.content or b"{}")))
         if path.endswith("/plan"):
             return httpx2.Response(200, json=PLAN)
+        if path.endswith("/extend"):
+            return httpx2.Response(200, json=self.cluster)
         return httpx2.Response(202, json={"cluster": self.cluster | {"phase": "Creating"}})
 
 
@@ -110,3 +113,15 @@ def test_a_start_says_none_of_the_steps_of_the_run_before(windrow: Any, capsys: 
     windrow(Starting(steps=steps[:3]), "start", "lab", "--yes")
     said = capsys.readouterr().err.splitlines()
     assert [line for line in said if line.startswith("  ")] == ["  placed of 2", "  pulling of 3"]
+
+
+def test_an_extension_is_asked_for_as_the_whole_time_and_says_when_it_ends(
+    windrow: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = LAB["request"] | {"max_duration_seconds": 3600}
+    master = Master(phase="Running", price_per_hour="2.50", request=asked, ends_at="2026-01-01T12:00:00Z")
+    windrow(master, "extend", "lab", "--hours", "1.5")
+    assert master.asked == [("/clusters/cluster_1/extend", {"max_duration_seconds": 9000})]
+    assert "lab ends at 2026-01-01T12:00:00Z" in capsys.readouterr().err
+    with pytest.raises(InvalidInput, match="has no --max-duration"):
+        windrow(Master(phase="Running"), "extend", "lab", "--hours", "1")

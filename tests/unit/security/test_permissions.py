@@ -117,6 +117,7 @@ def body_of(method: str, path: str) -> bytes:
     body = b'{"organisation": "x"}' if path.endswith("/transfer") else body
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
+    body = b'{"max_duration_seconds": 60}' if path.endswith("/extend") else body
     return b'{"hosts": 2}' if path.endswith("/resize") else body
 
 

@@ -1,0 +1,45 @@
+// The head of the page of one thing: the way up, its name, its state and id, and what can be done with it.
+import { Text } from "@mantine/core";
+import { Link, type LinkProps } from "@tanstack/react-router";
+import type { ReactNode } from "react";
+import { plain } from "./format.ts";
+import { Id, PageHead } from "./page.tsx";
+import { Simulated, State } from "./state.tsx";
+
+interface Props {
+  /** The page that it is found on. */
+  up: LinkProps & { name: string };
+  title: string;
+  state: string;
+  reason?: string | null;
+  simulated?: boolean;
+  id: string;
+  testId?: string;
+  actions?: ReactNode;
+}
+
+export function ObjectHead({ up, title, state, reason = null, simulated, id, testId = "state", actions }: Props) {
+  const { name, ...link } = up;
+  return (
+    <PageHead
+      above={
+        <Link className="wr-link" {...link}>
+          {plain(name)}
+        </Link>
+      }
+      title={plain(title)}
+      beside={
+        <>
+          <span data-testid={testId}>
+            <State state={state} reason={reason} />
+          </span>
+          {simulated && <Simulated />}
+          <Text size="xs" className="wr-quiet">
+            <Id id={id} />
+          </Text>
+        </>
+      }
+      actions={actions}
+    />
+  );
+}
