@@ -1,5 +1,6 @@
 """New, in three steps: Jupyter in four clicks from the home page, and a job with a folder in four clicks."""
 
+import asyncio
 import io
 import re
 import tarfile
@@ -7,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Page, Route, expect
 
 from tests.browser.pretend_master import Served
 from tests.browser.test_console_states import new, signed_in
@@ -116,3 +117,25 @@ async def test_a_folder_goes_on_to_the_form_with_all_options(page: Page, pretend
     await page.get_by_role("button", name="Submit job").click()
     await expect(page).to_have_url(re.compile(r"/jobs/job_"))
     assert served.world.jobs[0]["request"]["priority"] == 5
+
+
+async def test_a_press_waits_for_the_price_of_what_the_form_says(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    await signed_in(page, served, "/new?what=jupyter")
+    await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
+    arrives = asyncio.Event()
+
+    async def dear(route: Route) -> None:
+        await arrives.wait()
+        answer = await route.fetch()
+        await route.fulfill(response=answer, json={**await answer.json(), "price_per_hour": "99.00"})
+
+    await page.route("**/clusters/plan", dear)
+    await page.get_by_label("Ends after (hours)").fill("2")
+    await page.get_by_role("button", name="Start machine").click()
+    await expect(page.get_by_role("region", name="Quote")).to_contain_text("asking anew")
+    arrives.set()
+    await expect(page.get_by_role("alert")).to_contain_text("It costs more than what was shown")
+    assert not served.world.clusters
+    await page.get_by_role("button", name="Start machine").click()
+    await expect(page).to_have_url(re.compile("/clusters/cluster_"))

@@ -4,11 +4,12 @@ import { useDebouncedValue } from "@mantine/hooks";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { jobPlan } from "../api/queries.ts";
+import { QuotePanel } from "../clusters/Quote.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { jobChange } from "../clusters/ways.ts";
 import { perHour, plain } from "../parts/format.ts";
-import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
-import { State, TestMoney } from "../parts/state.tsx";
+import { ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
+import { State } from "../parts/state.tsx";
 import { type JobDraft, toJob } from "./jobs.ts";
 
 export function JobQuote({
@@ -28,8 +29,9 @@ export function JobQuote({
     enabled: sound && settled === draft,
   });
   const plan = query.data;
+  const isAsked = sound && !query.error && (settled !== draft || query.isPlaceholderData || !plan);
   return (
-    <Panel title="Quote" actions={<TestMoney />}>
+    <QuotePanel draft={draft} isAsked={isAsked} price={plan?.price_per_hour}>
       {!sound ? (
         <Text size="sm" className="wr-quiet">
           {draft.command.trim()
@@ -56,6 +58,6 @@ export function JobQuote({
           {plan.refusal && <Refusal refusal={plan.refusal} use={(changes) => change(jobChange(changes))} />}
         </Stack>
       )}
-    </Panel>
+    </QuotePanel>
   );
 }
