@@ -77,10 +77,7 @@ export function HostTable({ rows, fleet, query, empty }: HostTableProps) {
     return (row: HostRow) => isAll || ids.has(row.key);
   }, [isAll, own]);
   const may = isAll || own !== "";
-  const columns = useMemo(
-    () => (may ? [picking(chosen, choose, isMine), ...COLUMNS] : COLUMNS),
-    [may, chosen, isMine],
-  );
+  const columns = useMemo(() => (may ? [picking(chosen, choose, isMine), ...COLUMNS] : COLUMNS), [may, chosen, isMine]);
   return (
     <DataTable
       of={["host", "hosts"]}
@@ -94,20 +91,14 @@ export function HostTable({ rows, fleet, query, empty }: HostTableProps) {
       empty={empty}
       tools={
         may
-          ? (found) => (
-              <Bulk found={found.filter(isMine)} hosts={hosts ?? []} chosen={chosen} choose={choose} />
-            )
+          ? (found) => <Bulk found={found.filter(isMine)} hosts={hosts ?? []} chosen={chosen} choose={choose} />
           : undefined
       }
     />
   );
 }
 
-function picking(
-  chosen: Chosen,
-  choose: (chosen: Chosen) => void,
-  isMine: (row: HostRow) => boolean,
-): Column<HostRow> {
+function picking(chosen: Chosen, choose: (chosen: Chosen) => void, isMine: (row: HostRow) => boolean): Column<HostRow> {
   const toggle = (key: string) => {
     const next = new Set(chosen);
     if (!next.delete(key)) next.add(key);
@@ -118,19 +109,20 @@ function picking(
     name: "Select",
     unseen: true,
     width: "40px",
-    cell: (row) => isMine(row) && (
-      // biome-ignore lint/a11y/noStaticElementInteractions: it only keeps the press from opening the row
-      // biome-ignore lint/a11y/useKeyWithClickEvents: the checkbox within hears the keys
-      <span onClick={(event) => event.stopPropagation()}>
-        <Checkbox
-          size="xs"
-          aria-label={`Select ${plain(row.host)}`}
-          checked={chosen.has(row.key)}
-          onChange={() => toggle(row.key)}
-          onKeyDown={(event) => event.stopPropagation()}
-        />
-      </span>
-    ),
+    cell: (row) =>
+      isMine(row) && (
+        // biome-ignore lint/a11y/noStaticElementInteractions: it only keeps the press from opening the row
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the checkbox within hears the keys
+        <span onClick={(event) => event.stopPropagation()}>
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${plain(row.host)}`}
+            checked={chosen.has(row.key)}
+            onChange={() => toggle(row.key)}
+            onKeyDown={(event) => event.stopPropagation()}
+          />
+        </span>
+      ),
   };
 }
 

@@ -27,7 +27,9 @@ const group = (change: Partial<Attention>): Attention => ({
 test("simulated hosts are counted on which something runs", () => {
   const host = (simulated: boolean, ...clusters: (string | null)[]) =>
     ({ simulated, slots: clusters.map((cluster_id) => ({ cluster_id })) }) as Parameters<typeof rentedSimulated>[0][0];
-  expect(rentedSimulated([host(true, null, "cluster_1"), host(true, null), host(true), host(false, "cluster_2")])).toBe(1);
+  expect(rentedSimulated([host(true, null, "cluster_1"), host(true, null), host(true), host(false, "cluster_2")])).toBe(
+    1,
+  );
 });
 
 test("a balance lasts as long as it and what is reserved pay the hour", () => {

@@ -270,7 +270,7 @@ function Undone({ said, undo }: { said: string; undo: () => Promise<void> }) {
         disabled={isDone}
         onClick={() => {
           setDone(true);
-          void undo().catch((failure: Error) => 
+          void undo().catch((failure: Error) =>
             notifications.show({
               title: "The price is not undone",
               message: failure.message,
