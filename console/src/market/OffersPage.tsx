@@ -5,7 +5,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { put, remove } from "../api/client.ts";
+import { address, put, remove } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery, prices as pricesQuery } from "../api/queries.ts";
 import type { Offer, Price as PriceElsewhere } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
