@@ -553,6 +553,11 @@ def terminal_routes(app: FastAPI, world: World) -> None:
                 await socket.send_bytes(message["bytes"].replace(b"\r", b"\r\n"))
 
 
+def _dearer(tier: str, world: World) -> JSONResponse:
+    said = f"{tier} costs {world.set_prices.get(tier)} an hour: Otto has set that."
+    return problem(409, "conflict", "Not possible now", said, tier)
+
+
 def market_routes(app: FastAPI, world: World) -> None:
     """Offers, prices here and elsewhere, and receipts."""
 
@@ -590,13 +595,17 @@ def market_routes(app: FastAPI, world: World) -> None:
         return listed(items)
 
     @app.put("/api/v1/offers/{tier:path}")
-    async def price(tier: str, body: Json = Body()) -> Json:
+    async def price(tier: str, body: Json = Body()) -> Any:
+        if (expected := body.get("if_asked")) and world.set_prices.get(tier) != expected:
+            return _dearer(tier, world)
         world.set_prices[tier] = body["price_per_hour"]
         found: list[Json] = (await offers())["items"]
         return listed([offer for offer in found if offer["tier"] == tier])
 
     @app.delete("/api/v1/offers/{tier:path}")
-    async def no_price(tier: str) -> Json:
+    async def no_price(tier: str, if_asked: str = "") -> Any:
+        if if_asked and world.set_prices.get(tier) != if_asked:
+            return _dearer(tier, world)
         world.set_prices.pop(tier, None)
         return await offers()
 

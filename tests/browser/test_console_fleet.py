@@ -96,17 +96,22 @@ async def test_hosts_are_selected_and_drained_together_with_a_result_each_and_a_
     await page.goto(served.sign_in_url)
     await page.get_by_role("radiogroup", name="Rows").get_by_text("Hosts", exact=True).click()
     await expect(page).to_have_url(re.compile(r"/fleet\?view=hosts$"))
-    for name in ("sim-000", "sim-001"):
+    hosts = {host["name"]: host for host in served.world.hosts.values()}
+    hosts["sim-000"] |= {"admin_state": "maintenance", "headline": "maintenance", "headline_reason": "new PSU"}
+    for name in ("sim-000", "sim-001", "sim-002"):
         await page.get_by_label(f"Select {name}").check()
-    await page.get_by_role("button", name="2 selected").click()
+    await page.get_by_role("button", name="3 selected").click()
     await page.get_by_role("menuitem", name="Drain").click()
     dialog = page.get_by_role("dialog")
     await dialog.get_by_label("Reason").fill("new switch")
     await dialog.get_by_role("button", name="Drain").click()
-    await expect(dialog.get_by_role("listitem").filter(has_text="Accepted")).to_have_count(2)
+    await expect(dialog.get_by_role("listitem").filter(has_text="Accepted")).to_have_count(3)
     await dialog.get_by_role("button", name="Close", exact=True).last.click()
-    states = [host["admin_state"] for host in served.world.hosts.values()]
-    assert states.count("draining") == 2
+    assert {name: host["admin_state"] for name, host in hosts.items()} == dict.fromkeys(hosts, "draining")
+    hosts["sim-002"]["admin_state"] = "quarantined"
+    await page.get_by_role("button", name="Undo").click()
+    await expect(page.get_by_role("alert")).to_contain_text("sim-002: It is quarantined now")
+    assert [hosts[f"sim-00{n}"]["admin_state"] for n in range(3)] == ["maintenance", "active", "quarantined"]
 
     await page.get_by_role("button", name="Views").click()
     await page.get_by_label("Name of this view").fill("by host")

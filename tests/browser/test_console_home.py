@@ -54,6 +54,14 @@ async def test_a_role_has_the_menu_of_its_product_and_asks_for_nothing_else(
         await expect(menu.get_by_role("link", name=name, exact=True)).to_have_count(0)
     await expect(menu.get_by_role("group", name="Product")).to_have_count(0)
     own = {"renter": "/usage", "provider": "/overview/hosts", "operator": "/overview/history"}
+    closed, asks = {
+        "renter": ("/people", {"/accounts", "/users"}),
+        "provider": ("/new", {"/clusters/plan", "/templates", "/volumes"}),
+        "operator": ("/volumes", {"/volumes"}),
+    }[role]
+    await page.goto(f"{served.url}{closed}")
+    await expect(page.get_by_text("This page is for others")).to_be_visible()
+    assert not asks & set(asked)
     assert own[role] in asked
     assert not {one for other, one in own.items() if other != role} & set(asked)
 

@@ -85,6 +85,16 @@ async def test_a_price_is_set_in_three_clicks_asked_about_where_it_changes_much_
     await expect(price).to_have_text("0.08/h")
     assert served.world.set_prices == {}
     await price.click()
+    await dialog.get_by_label("Price per hour of cpu/A").fill("0.09")
+    await dialog.get_by_role("button", name="Set", exact=True).click()
+    await expect(price).to_have_text("0.09/h")
+    served.world.set_prices["cpu/A"] = "7.77"
+    await page.get_by_role("button", name="Undo").last.click()
+    await expect(page.get_by_role("alert").filter(has_text="is not undone")).to_contain_text("Otto has set that")
+    await expect(price).to_have_text("7.77/h")
+    del served.world.set_prices["cpu/A"]
+    await page.reload()
+    await price.click()
     await dialog.get_by_label("Price per hour of cpu/A").fill("7.5")
     await dialog.get_by_role("button", name="Set", exact=True).click()
     await expect(dialog.get_by_role("alert")).to_contain_text("This is 93.8 times the price now")

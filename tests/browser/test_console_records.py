@@ -52,6 +52,15 @@ async def test_an_operator_is_led_through_the_first_steps_and_may_put_them_away(
     await steps.get_by_role("button", name="Add 50 simulated hosts").click()
     await expect(steps.get_by_role("button", name="Remove the simulated hosts")).to_be_visible()
     assert served.world.simulated_hosts == 50
+    host = next(iter(served.world.hosts.values()))
+    host["simulated"], host["slots"][0]["cluster_id"] = True, "cluster_019a0000-0000-7000-8000-000000000001"
+    await steps.get_by_role("button", name="Remove the simulated hosts").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("One of them is rented now. What runs there ends with them.")
+    assert served.world.simulated_hosts == 50
+    await dialog.get_by_role("button", name="Remove them").click()
+    await expect(steps.get_by_role("button", name="Add 50 simulated hosts")).to_be_visible()
+    assert served.world.simulated_hosts == 0
     await steps.get_by_role("button", name="Hide").click()
     await expect(steps).to_have_count(0)
     await page.reload()

@@ -111,7 +111,7 @@ def test_a_refused_field_is_named_with_how_it_is_written(renter: Renter) -> None
         assert done.returncode == 2, done.stderr
         assert "- slice: Wrong form. Expected: such as 2g.20gb or mps.50" in done.stderr
     done = renter.windrow("cluster", "create", "--kind", "boxes", "--", "true")
-    assert done.returncode == 2 and "kind: Input should be 'box', 'service'" in done.stderr
+    assert done.returncode == 2 and "kind: has to be 'box', 'service'" in done.stderr
     done = renter.windrow("offer", "set", "h100", "1")
     assert done.returncode != 0 and "None" not in done.stderr
 

@@ -13,6 +13,7 @@ from windrow_master.clusters.request import REQUEST_CHARS_MAX
 from windrow_master.clusters.templates import TEMPLATES_CHARS_MAX
 from windrow_master.identity.model import ALL_ROLES, Role
 from windrow_master.market import service
+from windrow_master.market.prices import QUOTED
 from windrow_proto.errors import TooMany
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import HOUR, MINUTE
@@ -131,10 +132,10 @@ async def test_an_owner_sets_so_many_prices(market: TwoRenters, monkeypatch: pyt
     monkeypatch.setattr(service, "ASKS_MAX", 3)
     owner = await market.account("provider", Role.PROVIDER)
     price = {"price_per_hour": "1", "scope": "own"}
-    found = [(await owner.client.put(f"/offers/t{number}/A", json=price)).status_code for number in range(5)]
+    found = [(await owner.client.put(f"/offers/{one}/A", json=price)).status_code for one in sorted(QUOTED)[:5]]
     assert found == [200, 200, 200, 429, 429]
-    assert (await owner.client.put("/offers/t0/A", json=price)).status_code == 200, "in place of itself"
-    assert (await market.operator.put("/offers/t9/A", json=price | {"scope": "all"})).status_code == 200
+    assert (await owner.client.put(f"/offers/{min(QUOTED)}/A", json=price)).status_code == 200, "in place of itself"
+    assert (await market.operator.put(f"/offers/{max(QUOTED)}/A", json=price | {"scope": "all"})).status_code == 200
 
 
 @pytest.mark.row("F20", "F23")

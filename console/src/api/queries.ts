@@ -5,7 +5,7 @@ import { DAY_S } from "../parts/format.ts";
 import { ApiProblem, everyPage, get, IDENTITIES, INVITATION, post, type Query } from "./client.ts";
 import { connection } from "./connection.ts";
 import { REGISTRY } from "./paths.ts";
-import { handedOver, secret } from "./secret.ts";
+import { handedOver, keepProject, projectHere, secret } from "./secret.ts";
 import type {
   Access,
   AgentRow,
@@ -142,6 +142,22 @@ function paged<T>(queryKey: readonly unknown[], path: string, refetchInterval: n
   };
 }
 
+/** Who is signed in, in the project of this tab; where that is closed to the user, in the session's. */
+async function whoIsHere(signal: AbortSignal): Promise<Me> {
+  const asked = projectHere();
+  let found: Me;
+  try {
+    found = await get<Me>("/me", undefined, signal);
+  } catch (failure) {
+    if (asked === null || !(failure instanceof ApiProblem && [403, 404].includes(failure.problem.status)))
+      throw failure;
+    keepProject(null);
+    found = await get<Me>("/me", undefined, signal);
+  }
+  if (projectHere() === null) keepProject(found.account.id); // what other tabs change is not this one's
+  return found;
+}
+
 /** Null: nobody is signed in. */
 export const me = queryOptions<Me | null>({
   queryKey: ["me"],
@@ -149,7 +165,7 @@ export const me = queryOptions<Me | null>({
     await handedOver();
     if (secret() === null) return null;
     try {
-      return await get<Me>("/me", undefined, signal);
+      return await whoIsHere(signal);
     } catch (failure) {
       if (!(failure instanceof ApiProblem && failure.problem.status === 401)) throw failure;
       return null;

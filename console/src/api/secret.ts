@@ -4,38 +4,60 @@
 // hear a BroadcastChannel, so that no forwarded page on another port or name does.
 
 const PLACE = "windrow.session";
+const PROJECT_PLACE = "windrow.project";
 const CHANNEL = "windrow.session";
 /** A new tab waits so long for another one before it shows the sign-in page. It asks again from time to time. */
 const ANSWER_MS = 250;
 
 type Said = { ask: true } | { secret: string };
 
-let known: string | null = stored();
+let known = stored(PLACE);
+let project = stored(PROJECT_PLACE);
 let hasLeft = false;
 let refusal: string | null = null;
 
-function stored(): string | null {
+function stored(place: string): string | null {
   try {
-    return sessionStorage.getItem(PLACE);
+    return sessionStorage.getItem(place);
   } catch {
-    return null; // storage is switched off: the secret lives as long as the page
+    return null; // storage is switched off: it lives as long as the page
+  }
+}
+
+function store(place: string, text: string | null): void {
+  try {
+    if (text === null) sessionStorage.removeItem(place);
+    else sessionStorage.setItem(place, text);
+  } catch {
+    // kept in memory
   }
 }
 
 /** The secret of this tab's session; null: none is known. */
 export const secret = (): string | null => known;
 
-/** The header that proves this session to the Master. */
-export const proof = (own = known): Record<string, string> => (own === null ? {} : { Authorization: `Bearer ${own}` });
+/**
+ * The headers that prove this session to the Master, and name the project of this tab: other tabs of the session may
+ * act in others. own: of a session that this tab does not use.
+ */
+export function proof(own?: string): Record<string, string> {
+  if (own !== undefined) return { Authorization: `Bearer ${own}` };
+  if (known === null) return {};
+  return { Authorization: `Bearer ${known}`, ...(project !== null && { "Windrow-Project": project }) };
+}
+
+/** The project that this tab acts in; null: not known yet, it is the session's. */
+export const projectHere = (): string | null => project;
+
+export function keepProject(id: string | null): void {
+  project = id;
+  store(PROJECT_PLACE, id);
+}
 
 export function keepSecret(found: string): void {
   known = found;
   hasLeft = false;
-  try {
-    sessionStorage.setItem(PLACE, found);
-  } catch {
-    // kept in memory
-  }
+  store(PLACE, found);
 }
 
 /** What the Master said when it refused the session that this tab had last; null: this tab has left it by itself. */
@@ -46,16 +68,13 @@ export function forgetSecret(refused: string | null, why: string | null = null):
   if (refused !== known) return;
   if (known !== null) refusal = why;
   known = null;
-  try {
-    sessionStorage.removeItem(PLACE);
-  } catch {
-    // it was never stored
-  }
+  store(PLACE, null);
 }
 
 /** Whoever signs out here is not signed in again by another tab. */
 export function signOutHere(): void {
   hasLeft = true;
+  keepProject(null);
   forgetSecret(known);
 }
 

@@ -29,6 +29,7 @@ import type { Me, Role } from "../api/types.ts";
 import { InvitationPage } from "../identity/InvitationPage.tsx";
 import { PasswordPage } from "../identity/PasswordPage.tsx";
 import { ReturnPage } from "../identity/ReturnPage.tsx";
+import { roleNames } from "../identity/roles.ts";
 import { SignInAgain } from "../identity/SignInAgain.tsx";
 import { SignInPage } from "../identity/SignInPage.tsx";
 import { type Brought, useBrought } from "../identity/session.ts";
@@ -41,7 +42,7 @@ import { isShortcut } from "./keys.ts";
 import { Navigation, New, PhoneBar } from "./Navigation.tsx";
 import { Palette } from "./Palette.tsx";
 import type { Act } from "./PaletteAct.tsx";
-import { menuFor, titleOf } from "./pages.ts";
+import { closedAt, type MenuPage, menuFor, titleOf } from "./pages.ts";
 import { useProduct } from "./product.ts";
 import { UserMenu } from "./UserMenu.tsx";
 
@@ -89,6 +90,8 @@ function Signed({ me }: { me: Me }) {
     } else setActing(wanted);
   }, []);
   const path = useRouterState({ select: (state) => state.location.pathname });
+  const isAbout = useRouterState({ select: (state) => "subject" in state.location.search });
+  const closed = closedAt(path, me.roles, isAbout);
   const product = useProduct();
   // biome-ignore lint/correctness/useExhaustiveDependencies: another page closes the menu
   useEffect(close, [path, close]);
@@ -152,7 +155,7 @@ function Signed({ me }: { me: Me }) {
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
         <Offline />
-        <Outlet key={me.account.id} />
+        {closed ? <Closed page={closed} me={me} /> : <Outlet key={me.account.id} />}
       </AppShell.Main>
       <PhoneBar roles={me.roles} product={product} isOpened={opened} more={toggle} />
       <SignInAgain me={me} />
@@ -258,6 +261,27 @@ function Offline() {
       <button type="button" onClick={() => connection.probeNow()}>
         Try now
       </button>
+    </div>
+  );
+}
+
+/** In place of a page whose requests would all be refused. */
+function Closed({ page, me }: { page: MenuPage; me: Me }) {
+  return (
+    <div className="wr-page">
+      <PageHead title={page.name} />
+      <Empty
+        title="This page is for others"
+        action={
+          <Link className="wr-link" to="/">
+            Go to your home page
+          </Link>
+        }
+      >
+        {page.name} needs one of these roles: {roleNames(page.menu.roles ?? [])}. In the project{" "}
+        {plain(me.account.name)} you have: {roleNames(me.roles)}. Ask an admin, or choose another project in the menu at
+        the top right.
+      </Empty>
     </div>
   );
 }

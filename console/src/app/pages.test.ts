@@ -1,5 +1,16 @@
 import { expect, test } from "vitest";
-import { closeness, mayOpen, menuFor, NEW, PAGES, phoneBar, productAt, productsOf, titleOf } from "./pages.ts";
+import {
+  closedAt,
+  closeness,
+  mayOpen,
+  menuFor,
+  NEW,
+  PAGES,
+  phoneBar,
+  productAt,
+  productsOf,
+  titleOf,
+} from "./pages.ts";
 
 const EVERYBODY = ["operator", "provider", "renter", "auditor", "org_owner"] as const;
 
@@ -30,6 +41,16 @@ test("a page opens to the roles of its row, and one without a row to everybody",
   expect([mayOpen("/clusters", ["provider"]), mayOpen("/clusters", ["auditor"])]).toEqual([false, true]);
   expect(mayOpen("/clusters/$clusterId", [])).toBe(true);
   expect([mayOpen("/members", ["admin"]), mayOpen("/members", ["operator"])]).toEqual([true, false]);
+});
+
+test("at an address nothing is drawn that would ask for what the roles may not", () => {
+  for (const path of ["/people", "/audit/", "/health", "/new", "/clusters/new", "/volumes"])
+    expect(closedAt(path, ["provider"])?.name, path).toBeDefined();
+  expect(closedAt("/new", ["auditor"])?.menu.roles).toEqual(["renter"]);
+  expect(closedAt("/events", ["renter"])?.name).toBe("Events");
+  expect([closedAt("/events", ["renter"], true), closedAt("/events", ["provider"])]).toEqual([null, null]);
+  for (const path of ["/", "/fleet", "/offers", "/prices", "/clusters/cluster_1", "/no/such/page"])
+    expect(closedAt(path, []), path).toBeNull();
 });
 
 test("a menu has the pages of its product that the roles open", () => {

@@ -450,6 +450,21 @@ export function mayOpen(path: string, roles: readonly Role[]): boolean {
   return !MENU.some((page) => page.path === path) || menuFor(roles).some((page) => page.path === path);
 }
 
+/** Pages that more may read at their address than have them in a menu; null: everybody. */
+const MORE: Partial<Record<string, readonly Role[] | null>> = { "/offers": null, "/events": ["provider"] };
+
+/**
+ * The page at an address, where its requests are not for these roles; null: it can be drawn. isAbout: it is about one
+ * thing, whose own rights count.
+ */
+export function closedAt(address: string, roles: readonly Role[], isAbout = false): MenuPage | null {
+  const path = address.replace(/\/+$/, "") || "/";
+  const more = MORE[path];
+  const isOpen = mayOpen(path, roles) || more === null || more?.some((role) => roles.includes(role));
+  if (isOpen || (isAbout && path === "/events")) return null;
+  return MENU.find((page) => page.path === path) ?? null;
+}
+
 /** The products of somebody with these roles, by name; who has no role of any looks around as a renter does. */
 export function productsOf(roles: readonly Role[]): (readonly [Product, string])[] {
   const mine = PRODUCTS.filter(([, , of]) => of.some((role) => roles.includes(role)));

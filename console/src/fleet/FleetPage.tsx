@@ -73,7 +73,7 @@ export function FleetPage() {
       />
       <Totals rows={rows} hosts={fleet.hostCount} known={!loading && (error === null || rows.length > 0)} />
       {view === "hosts" ? (
-        <HostTable rows={isRead ? rows : undefined} query={query} empty={empty} />
+        <HostTable rows={isRead ? rows : undefined} fleet={fleet} query={query} empty={empty} />
       ) : (
         <DataTable
           of={["GPU or host", "fleet"]}

@@ -13,7 +13,7 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { COMMON, stateColumn } from "./columns.tsx";
 import { type HostRow, hostsOf } from "./hosts.ts";
-import type { FleetRow } from "./rows.ts";
+import { type Fleet, type FleetRow, mayActOn } from "./rows.ts";
 
 const BULK: readonly Verb[] = ["drain", "activate", "maintenance", "verify", "measure", "prove", "quarantine"];
 
@@ -59,17 +59,25 @@ type Chosen = ReadonlySet<string>;
 
 interface HostTableProps {
   rows: readonly FleetRow[] | undefined;
+  fleet: Fleet;
   query: { error: unknown; refetch: () => unknown };
   empty: ReactNode;
 }
 
-export function HostTable({ rows, query, empty }: HostTableProps) {
+export function HostTable({ rows, fleet, query, empty }: HostTableProps) {
   const navigate = useNavigate();
-  const roles = useQuery(meQuery).data?.roles ?? [];
-  const may = roles.includes("operator") || roles.includes("provider");
+  const me = useQuery(meQuery).data;
   const [chosen, choose] = useState<Chosen>(new Set());
   const hosts = useMemo(() => rows && hostsOf(rows), [rows]);
-  const columns = useMemo(() => (may ? [picking(chosen, choose), ...COLUMNS] : COLUMNS), [may, chosen]);
+  const isAll = me?.roles.includes("operator") ?? false;
+  // As a text, which stays the same while the fleet changes every second.
+  const own = useMemo(() => (isAll ? "" : mayActOn(fleet, me).join(" ")), [isAll, fleet, me]);
+  const isMine = useMemo(() => {
+    const ids = new Set(own.split(" "));
+    return (row: HostRow) => isAll || ids.has(row.key);
+  }, [isAll, own]);
+  const may = isAll || own !== "";
+  const columns = useMemo(() => (may ? [picking(chosen, choose, isMine), ...COLUMNS] : COLUMNS), [may, chosen, isMine]);
   return (
     <DataTable
       of={["host", "hosts"]}
@@ -81,12 +89,16 @@ export function HostTable({ rows, query, empty }: HostTableProps) {
       placeholder="Filter the hosts"
       open={(row) => void navigate({ to: "/hosts/$hostId", params: { hostId: row.key } })}
       empty={empty}
-      tools={may ? (found) => <Bulk found={found} hosts={hosts ?? []} chosen={chosen} choose={choose} /> : undefined}
+      tools={
+        may
+          ? (found) => <Bulk found={found.filter(isMine)} hosts={hosts ?? []} chosen={chosen} choose={choose} />
+          : undefined
+      }
     />
   );
 }
 
-function picking(chosen: Chosen, choose: (chosen: Chosen) => void): Column<HostRow> {
+function picking(chosen: Chosen, choose: (chosen: Chosen) => void, isMine: (row: HostRow) => boolean): Column<HostRow> {
   const toggle = (key: string) => {
     const next = new Set(chosen);
     if (!next.delete(key)) next.add(key);
@@ -97,19 +109,20 @@ function picking(chosen: Chosen, choose: (chosen: Chosen) => void): Column<HostR
     name: "Select",
     unseen: true,
     width: "40px",
-    cell: (row) => (
-      // biome-ignore lint/a11y/noStaticElementInteractions: it only keeps the press from opening the row
-      // biome-ignore lint/a11y/useKeyWithClickEvents: the checkbox within hears the keys
-      <span onClick={(event) => event.stopPropagation()}>
-        <Checkbox
-          size="xs"
-          aria-label={`Select ${plain(row.host)}`}
-          checked={chosen.has(row.key)}
-          onChange={() => toggle(row.key)}
-          onKeyDown={(event) => event.stopPropagation()}
-        />
-      </span>
-    ),
+    cell: (row) =>
+      isMine(row) && (
+        // biome-ignore lint/a11y/noStaticElementInteractions: it only keeps the press from opening the row
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the checkbox within hears the keys
+        <span onClick={(event) => event.stopPropagation()}>
+          <Checkbox
+            size="xs"
+            aria-label={`Select ${plain(row.host)}`}
+            checked={chosen.has(row.key)}
+            onChange={() => toggle(row.key)}
+            onKeyDown={(event) => event.stopPropagation()}
+          />
+        </span>
+      ),
   };
 }
 

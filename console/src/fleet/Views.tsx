@@ -5,7 +5,7 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useState } from "react";
 import { plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
-import { parseSearch, type SearchWords, stringifySearch } from "../tables/address.ts";
+import { parseSearch, readViews, type SearchWords, stringifySearch } from "../tables/address.ts";
 
 const NAME_MOST = 40;
 
@@ -14,6 +14,7 @@ export function Views() {
     key: "windrow.views.fleet",
     defaultValue: {},
     getInitialValueInEffect: false,
+    deserialize: readViews, // what was kept may be of another version, or of another hand
   });
   const given: SearchWords = useSearch({ strict: false });
   const navigate = useNavigate();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { GpuRow, HostSummary } from "../api/types.ts";
-import { type Batch, byName, merge, NO_FLEET } from "./rows.ts";
+import { type Batch, byName, mayActOn, merge, NO_FLEET } from "./rows.ts";
 
 const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
   uuid,
@@ -51,6 +51,15 @@ const batch = (version: number, gpus: GpuRow[], hosts: HostSummary[] = [], whole
   gpus,
   hosts,
   whole,
+});
+
+test("a provider acts on own hosts alone", () => {
+  const mine = host("host_b", { owner_account: "account_pia" });
+  const fleet = merge(NO_FLEET, [batch(1, [gpu("g1")], [host("host_a", { owner_account: null }), mine], true)]);
+  const account = { id: "account_pia", name: "pia" };
+  expect(mayActOn(fleet, { account, roles: ["provider"] })).toEqual(["host_b"]);
+  expect(mayActOn(fleet, { account, roles: ["renter"] })).toEqual([]);
+  expect(mayActOn(fleet, { account, roles: ["operator"] })).toEqual(["host_a", "host_b"]);
 });
 
 test("a host without cards is a row of its own; a host with cards is not", () => {

@@ -1,6 +1,7 @@
 // The fleet as rows: merges lists and batches of the stream into one row per GPU or host without GPUs. Pure.
 
 import type { GpuRow, HostSummary } from "../api/types.ts";
+import { mayOperate } from "../identity/rights.ts";
 import { compareTexts } from "../parts/format.ts";
 
 export interface FleetRow {
@@ -53,6 +54,10 @@ export interface Batch {
   /** A whole list: what it does not name, and what is older than it, is gone. */
   whole: boolean;
 }
+
+/** The ids of the hosts about which somebody decides: all or the own ones. */
+export const mayActOn = (fleet: Fleet, me: Parameters<typeof mayOperate>[0]): string[] =>
+  [...fleet.hosts.values()].filter((one) => mayOperate(me, one.value)).map((one) => one.value.id);
 
 export const memoryRatio = (row: FleetRow): number | null =>
   row.memoryUsedBytes === null || !row.memoryBytes ? null : row.memoryUsedBytes / row.memoryBytes;

@@ -8,6 +8,7 @@ import { put } from "../api/client.ts";
 import {
   cli as cliQuery,
   clusters as clustersQuery,
+  hosts as hostsQuery,
   members as membersQuery,
   me as meQuery,
   people as peopleQuery,
@@ -16,10 +17,11 @@ import {
 } from "../api/queries.ts";
 import type { Me, Overview, Profile, SimulatedHosts } from "../api/types.ts";
 import { PASSWORD_MIN, passwordFault } from "../identity/account.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
 import { count } from "../parts/format.ts";
 import { CheckIcon } from "../parts/icons.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
-import { isShared } from "./home.ts";
+import { isShared, rentedSimulated } from "./home.ts";
 
 const HIDDEN = "windrow.getting-started.hidden";
 /** As many as make a fleet worth looking at, and start in some seconds. */
@@ -227,9 +229,19 @@ function Simulated() {
   const client = useQueryClient();
   const query = useQuery(simulatedHosts);
   const label = useId();
+  const [rented, ask] = useState(0);
+  const look = useMutation({
+    mutationFn: () => client.fetchQuery({ ...hostsQuery, staleTime: 0 }),
+    onSuccess: (hosts) => {
+      const found = rentedSimulated(hosts);
+      if (found === 0) act.mutate(0);
+      else ask(found);
+    },
+  });
   const act = useMutation({
     mutationFn: (wanted: number) => put<SimulatedHosts>("/simulated-hosts", { count: wanted }),
     onSuccess: (now) => {
+      ask(0);
       client.setQueryData(simulatedHosts.queryKey, now);
       const message = now.wanted ? `${count(now.wanted)} simulated hosts join within a minute` : "They leave now";
       notifications.show({ message });
@@ -249,12 +261,27 @@ function Simulated() {
         variant="default"
         size="sm"
         aria-describedby={label}
-        loading={act.isPending}
-        onClick={() => act.mutate(wanted ? 0 : SIMULATED)}
+        loading={act.isPending || look.isPending}
+        onClick={() => (wanted ? look.mutate() : act.mutate(SIMULATED))}
       >
         {wanted ? "Remove the simulated hosts" : `Add ${SIMULATED} simulated hosts`}
       </Button>
-      {act.error && <ProblemNote error={act.error} />}
+      {(act.error ?? look.error) && <ProblemNote error={act.error ?? look.error} />}
+      {rented > 0 && (
+        <FormDialog
+          title="Remove the simulated hosts"
+          close={() => ask(0)}
+          act={{ ...act, mutate: () => act.mutate(0) }}
+          ready
+          submit="Remove them"
+          danger
+        >
+          <Text size="sm">
+            {rented === 1 ? "One of them is rented now." : `${count(rented)} of them are rented now.`} What runs there
+            ends with them.
+          </Text>
+        </FormDialog>
+      )}
     </Group>
   );
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Affected, Attention } from "../api/types.ts";
-import { emptyIn, idleMinutes, isShared, placeOf, wayOf } from "./home.ts";
+import { emptyIn, idleMinutes, isShared, placeOf, rentedSimulated, wayOf } from "./home.ts";
 
 const affected = (change: Partial<Affected> = {}): Affected => ({
   name: "rack7",
@@ -22,6 +22,14 @@ const group = (change: Partial<Attention>): Attention => ({
   count: 1,
   affected: [affected()],
   ...change,
+});
+
+test("simulated hosts are counted on which something runs", () => {
+  const host = (simulated: boolean, ...clusters: (string | null)[]) =>
+    ({ simulated, slots: clusters.map((cluster_id) => ({ cluster_id })) }) as Parameters<typeof rentedSimulated>[0][0];
+  expect(rentedSimulated([host(true, null, "cluster_1"), host(true, null), host(true), host(false, "cluster_2")])).toBe(
+    1,
+  );
 });
 
 test("a balance lasts as long as it and what is reserved pay the hour", () => {

@@ -1,5 +1,5 @@
 // What the home pages say of money, of idle machines and of troubles. Pure.
-import type { Affected, Attention } from "../api/types.ts";
+import type { Affected, Attention, Host } from "../api/types.ts";
 import { plain } from "../parts/format.ts";
 import type { Point } from "../parts/series.ts";
 
@@ -29,6 +29,10 @@ export const placeOf = (one: Affected): string => plain(one.name) + (one.gpu ===
 
 /** Somebody else has come: as a member of the operator's organisation, or with an account of their own. */
 export const isShared = (accounts: number, members: number): boolean => accounts > 1 || members > 1;
+
+/** How many simulated hosts somebody rents, whole or in part. */
+export const rentedSimulated = (hosts: readonly Pick<Host, "simulated" | "slots">[]): number =>
+  hosts.filter((host) => host.simulated && host.slots.some((slot) => slot.cluster_id !== null)).length;
 
 /** Where a trouble is looked after, and what the button says. */
 export type Way =

@@ -3,7 +3,7 @@ import { Button, Group, Menu, Stack, Text, TextInput } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { ApiProblem, post } from "../api/client.ts";
+import { ApiProblem, get, post } from "../api/client.ts";
 import { me as meQuery } from "../api/queries.ts";
 import type { Host } from "../api/types.ts";
 import { quoted } from "../clusters/request.ts";
@@ -16,6 +16,7 @@ import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { State } from "../parts/state.tsx";
 import type { Verb } from "./remedies.ts";
+import { type Before, notNow, undoes, wayBack } from "./undoing.ts";
 
 export type HostRef = Pick<Host, "id" | "name">;
 
@@ -27,17 +28,15 @@ export interface Action {
   final?: boolean;
   /** It is asked for without a reason. */
   bare?: boolean;
-  undo?: Verb;
 }
 
 export const ACTIONS: Record<Verb, Action> = {
   activate: { verb: "activate", name: "Activate", says: "New work may be placed here again." },
-  drain: { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here.", undo: "activate" },
+  drain: { verb: "drain", name: "Drain", says: "What runs goes on; nothing new is placed here." },
   maintenance: {
     verb: "maintenance",
     name: "Maintenance",
     says: "Nothing is placed here until it is activated again.",
-    undo: "activate",
   },
   quarantine: {
     verb: "quarantine",
@@ -54,21 +53,44 @@ const MENU: readonly Verb[] = ["activate", "drain", "maintenance", "quarantine",
 interface Outcome {
   host: HostRef;
   error: unknown;
+  /** How this host is put back; null: it is not. */
+  back: ReturnType<typeof wayBack>;
 }
+
+const pathOf = (host: HostRef, verb?: Verb) => `/hosts/${encodeURIComponent(host.id)}${verb ? `/${verb}` : ""}`;
 
 /** One after the other, so that hundreds of hosts are no burst; whatever fails does not stop the rest. */
 async function actOn(hosts: readonly HostRef[], action: Action, reason: string, told: (done: Outcome) => void) {
   const done: Outcome[] = [];
   for (const host of hosts) {
-    const path = `/hosts/${encodeURIComponent(host.id)}/${action.verb}`;
-    const error = await post(path, action.bare ? undefined : { reason }).then(
-      () => null,
-      (failure: unknown) => failure,
-    );
-    done.push({ host, error });
-    told({ host, error });
+    const one: Outcome = { host, error: null, back: null };
+    try {
+      const before = undoes(action.verb) && (await get<Before>(pathOf(host)));
+      await post(pathOf(host, action.verb), action.bare ? undefined : { reason });
+      if (before) one.back = wayBack(action.verb, before);
+    } catch (failure) {
+      one.error = failure;
+    }
+    done.push(one);
+    told(one);
   }
   return done;
+}
+
+/** Puts hosts back into the states that they were in; the answer says which failed, and why. */
+async function putBack(done: readonly Outcome[], action: Action): Promise<string[]> {
+  const failed: string[] = [];
+  for (const { host, back } of done) {
+    if (back === null) continue;
+    try {
+      const refusal = notNow(action.verb, await get<Before>(pathOf(host)));
+      if (refusal !== null) failed.push(`${host.name}: ${refusal}`);
+      else await post(pathOf(host, back.verb), { reason: back.reason });
+    } catch (failure) {
+      failed.push(`${host.name}: ${failure instanceof Error ? failure.message : String(failure)}`);
+    }
+  }
+  return failed;
 }
 
 /** Acts on hosts, and offers to undo it for some seconds. */
@@ -82,7 +104,7 @@ export function useAct(action: Action, hosts: readonly HostRef[]) {
     mutationFn: async (reason: string) => {
       setOutcomes([]);
       const done = await actOn(hosts, action, reason, (one) => setOutcomes((now) => [...now, one]));
-      const good = done.filter((one) => one.error === null).map((one) => one.host);
+      const good = done.filter((one) => one.error === null);
       if (good.length) acknowledge(action, good, after);
       after();
       const failed = done.filter((one) => one.error !== null);
@@ -93,25 +115,41 @@ export function useAct(action: Action, hosts: readonly HostRef[]) {
   return { mutation, outcomes };
 }
 
-function acknowledge(action: Action, hosts: readonly HostRef[], after: () => void) {
+const named = (done: readonly Outcome[]) =>
+  done.length === 1 ? plain(done[0]!.host.name) : `${count(done.length)} hosts`;
+
+async function undo(done: readonly Outcome[], action: Action, after: () => void) {
+  const failed = await putBack(done, action);
+  after();
+  const changed = done.filter((one) => one.back !== null);
+  if (failed.length === 0) notifications.show({ message: `${action.name}: undone for ${named(changed)}` });
+  else
+    notifications.show({
+      color: "red",
+      autoClose: false,
+      closeButtonProps: { "aria-label": "Close" },
+      title: `${action.name}: not undone for ${count(failed.length)} of ${count(changed.length)}`,
+      message: failed.map((text) => <div key={text}>{plain(text)}</div>),
+    });
+}
+
+function acknowledge(action: Action, done: readonly Outcome[], after: () => void) {
   const id = `${action.verb} ${Date.now()}`;
-  const undo = action.undo && ACTIONS[action.undo];
-  const of = hosts.length === 1 ? plain(hosts[0]!.name) : `${count(hosts.length)} hosts`;
   notifications.show({
     id,
     autoClose: 10_000,
     message: (
       <Group gap="sm" justify="space-between">
         <span>
-          {action.name}: accepted for {of}
+          {action.name}: accepted for {named(done)}
         </span>
-        {undo && (
+        {done.some((one) => one.back !== null) && (
           <Button
             size="compact-sm"
             variant="default"
             onClick={() => {
               notifications.hide(id);
-              void actOn(hosts, undo, `${action.name} undone`, () => undefined).then(after);
+              void undo(done, action, after);
             }}
           >
             Undo

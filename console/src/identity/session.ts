@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { ApiProblem, post, SESSION, SIGN_IN, SIGN_IN_PASSWORD, send } from "../api/client.ts";
 import { INVITATION_KEY, me, queryClient, signedOut } from "../api/queries.ts";
-import { keepSecret, signOutHere } from "../api/secret.ts";
+import { keepProject, keepSecret, signOutHere } from "../api/secret.ts";
 import type { LinkRedeemed, Me, SignedIn } from "../api/types.ts";
 import { FRAGMENTS } from "../app/early.ts";
 import { type CameBack, takeCameBack } from "./providerFlow.ts";
@@ -92,9 +92,11 @@ export async function use(session: SignedIn): Promise<void> {
   await readAgain();
 }
 
-/** Let this session act in another project of the user. */
-export const switchProject = (projectId: string): Promise<unknown> =>
-  post(`/projects/${encodeURIComponent(projectId)}/use`);
+/** Let this tab act in another project of the user, and those that are opened from now on. */
+export async function switchProject(projectId: string): Promise<void> {
+  await post(`/projects/${encodeURIComponent(projectId)}/use`);
+  keepProject(projectId);
+}
 
 /** Forget all that was read, and ask who is signed in. */
 export async function readAgain(): Promise<void> {

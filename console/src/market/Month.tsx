@@ -1,11 +1,13 @@
 // What the pages of spending and earnings share: which month, of whom, by what; the bars of its days; its sums; CSV.
 import { Group, NativeSelect, SegmentedControl } from "@mantine/core";
 import { type UseQueryOptions, useQuery } from "@tanstack/react-query";
+import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useState } from "react";
 import { me as meQuery } from "../api/queries.ts";
 import { Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { type Part, StackedBars } from "../parts/StackedBars.tsx";
 import { TestMoney } from "../parts/state.tsx";
+import type { SearchWords } from "../tables/address.ts";
 import { CsvButton } from "../tables/Csv.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -44,7 +46,11 @@ export interface Chosen {
 function useMonth(own: Choices, all: Choices): Chosen {
   const roles = useQuery(meQuery).data?.roles ?? [];
   const oversees = roles.some((role) => role === "operator" || role === "auditor");
-  const [month, chooseMonth] = useState<string>();
+  // In the address, so that a link and a reload show the same month, and one that there is not is refused in words.
+  const { month }: SearchWords = useSearch({ strict: false });
+  const navigate = useNavigate();
+  const chooseMonth = (chosen: string | undefined) =>
+    void navigate({ to: ".", search: (now: SearchWords) => ({ ...now, month: chosen }), replace: true } as never);
   const [isAll, chooseAll] = useState(false);
   const [by, chooseBy] = useState("");
   const choices = Object.keys(isAll ? all : own);

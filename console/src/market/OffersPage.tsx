@@ -5,7 +5,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
-import { put, remove } from "../api/client.ts";
+import { address, put, remove } from "../api/client.ts";
 import { me as meQuery, offers as offersQuery, prices as pricesQuery } from "../api/queries.ts";
 import type { Offer, Price as PriceElsewhere } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
@@ -192,18 +192,24 @@ function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
   const reread = () => {
     for (const key of ["offers", "machine-types", "gpus", "hosts"]) void client.invalidateQueries({ queryKey: [key] });
   };
-  const undo = async () => {
-    await (offer.asked === null ? remove(pathOf(offer)) : put(pathOf(offer), { price_per_hour: offer.asked }));
+  const undo = async (isSet: string) => {
+    // Only what this dialog has set; who changed it since is told in the refusal.
+    await (offer.asked === null
+      ? remove(address(pathOf(offer), { if_asked: isSet }))
+      : put(pathOf(offer), { price_per_hour: offer.asked, if_asked: isSet })
+    ).finally(reread);
     notifications.show({ message: `The price of ${plain(offer.tier)} is as it was before` });
-    reread();
   };
   const act = useMutation({
-    mutationFn: () => put(pathOf(offer), { price_per_hour: text.trim() }),
-    onSuccess: () => {
+    mutationFn: async () => {
+      await put(pathOf(offer), { price_per_hour: text.trim() });
+      return text.trim();
+    },
+    onSuccess: (isSet) => {
       reread();
       close();
       notifications.show({
-        message: <Undone said={`The price of ${plain(offer.tier)} is set`} undo={undo} />,
+        message: <Undone said={`The price of ${plain(offer.tier)} is set`} undo={() => undo(isSet)} />,
         autoClose: UNDO_MS,
         closeButtonProps: { "aria-label": "Close" },
       });
@@ -264,7 +270,15 @@ function Undone({ said, undo }: { said: string; undo: () => Promise<void> }) {
         disabled={isDone}
         onClick={() => {
           setDone(true);
-          void undo().catch((failure: Error) => notifications.show({ message: failure.message, color: "red" }));
+          void undo().catch((failure: Error) =>
+            notifications.show({
+              title: "The price is not undone",
+              message: failure.message,
+              color: "red",
+              autoClose: false,
+              closeButtonProps: { "aria-label": "Close" },
+            }),
+          );
         }}
       >
         Undo

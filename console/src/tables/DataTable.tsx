@@ -7,7 +7,7 @@ import { type ReactNode, useMemo, useState } from "react";
 import { count } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { Empty, ProblemNote, Waiting } from "../parts/page.tsx";
-import type { SearchWords } from "./address.ts";
+import { readColumns, type SearchWords } from "./address.ts";
 import { CsvButton } from "./Csv.tsx";
 import { Head, shown, sortOf } from "./columns.tsx";
 import { FilterBox } from "./FilterBox.tsx";
@@ -150,6 +150,7 @@ function useChosen(many: string): [Chosen, (chosen: Chosen) => void] {
     key: `windrow.columns.${many}`,
     defaultValue: {},
     getInitialValueInEffect: false,
+    deserialize: readColumns,
   });
   return [chosen, choose];
 }

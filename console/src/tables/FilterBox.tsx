@@ -4,6 +4,9 @@ import { useEffect, useRef, useState } from "react";
 import { isShortcut } from "../app/keys.ts";
 import { SearchIcon } from "../parts/icons.tsx";
 
+/** A text goes into the address, which has an end. */
+const TEXT_MOST = 200;
+
 interface FilterBoxProps {
   value: string;
   onChange: (text: string) => void;
@@ -68,6 +71,7 @@ export function FilterBox({
           <kbd aria-hidden="true">/</kbd>
         )
       }
+      maxLength={TEXT_MOST}
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}
       onKeyDown={(event) => event.key === "Escape" && (text ? setText("") : box.current?.blur())}

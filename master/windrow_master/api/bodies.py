@@ -1,9 +1,10 @@
 """The parts that request bodies share: their base class, money, a reason, a registry's login."""
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import Body as FromBody
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, SecretStr
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from windrow_proto.errors import InvalidInput
 from windrow_proto.sealed import RegistryLogin
@@ -16,10 +17,40 @@ GivenMoney = Annotated[str, Field(max_length=30)]
 """A decimal amount, which `money_of` reads."""
 
 
+def _be_strict(schema: Any) -> None:
+    # 7.0 stays a whole number, as JSON has no other kind.
+    if isinstance(schema, list | tuple):
+        for one in schema:
+            _be_strict(one)
+    elif isinstance(schema, dict):
+        for one in schema.values():
+            _be_strict(one)
+        if schema.get("type") == "bool":
+            schema["strict"] = True
+        elif schema.get("type") in ("float", "int"):
+            number = dict(schema)
+            schema.clear()
+            schema |= core_schema.no_info_before_validator_function(_number, number)
+
+
+def _number(given: Any) -> Any:
+    if isinstance(given, bool | str):
+        raise PydanticCustomError("number_type", "Input should be a number")
+    return given
+
+
 class Body(BaseModel):
-    """A request's body: unknown fields are refused, so that a misspelt one is not silently ignored."""
+    """A request's body: unknown fields are refused, so that a misspelt one is not silently ignored. A number is a JSON
+    number, and true or false is neither one nor a text."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Not by the setting `strict`, which would refuse the texts of enumerations as well."""
+        schema = handler(source)
+        _be_strict(schema)
+        return schema
 
 
 class RegistryLoginBody(Body):

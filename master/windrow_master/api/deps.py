@@ -1,6 +1,6 @@
 """Gives routes the services of the packages and the principal who asks."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from fastapi import Depends, Request
 
@@ -9,6 +9,9 @@ from windrow_master.api.services import Services as Services
 from windrow_master.identity.model import Principal
 from windrow_master.store.unit import ORIGIN
 from windrow_proto.errors import Unauthenticated
+
+
+PROJECT: Final = "Windrow-Project"
 
 
 def services_of(request: Request) -> Services:
@@ -27,6 +30,7 @@ async def principal_of(request: Request) -> Principal:
     """Return the caller, by the secret in the `Authorization` header: an API token, or a browser's session.
 
     Nothing that a browser sends by itself counts (no cookie), so that no page of another site can ask in a user's name.
+    The header `Windrow-Project` names the project in which a session acts, so that each tab of a browser has its own.
     """
     known: Principal | None = getattr(request.state, "principal", None)
     if known is not None:
@@ -35,7 +39,8 @@ async def principal_of(request: Request) -> Principal:
     if not secret:
         raise Unauthenticated
     address = request.client.host if request.client is not None else ""
-    principal = await services_of(request).identity.authenticate(secret, address)
+    project_id = request.headers.get(PROJECT, "")
+    principal = await services_of(request).identity.authenticate(secret, address, project_id)
     request.state.principal = principal
     session = {} if principal.session_id is None else {"session": principal.session_id}
     ORIGIN.set({"token": principal.token_id, "address": address, **session})

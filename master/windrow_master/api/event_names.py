@@ -2,11 +2,12 @@
 see."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from windrow_master.api import visibility
 from windrow_master.api.answers import EventOut
-from windrow_master.api.event_texts import ID, text_of
+from windrow_master.api.event_texts import ID, text_of, title_of
 from windrow_master.api.services import Services
 from windrow_master.clusters import lookup as clusters
 from windrow_master.fleet import lookup as fleet
@@ -25,6 +26,8 @@ from windrow_proto.ids import ClusterId, CommandId, HostId
 
 Names = Mapping[str, str]
 TIER = "tier/"
+_OF_RENTERS = ("cluster.", "job.", "rental.", "terminal.", "tunnel.", "volume.")
+"""How the kinds of events begin whose texts have names by renters."""
 
 
 def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: Iterable[EventRow]) -> Names:
@@ -38,6 +41,26 @@ def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: It
         if (name := _kept(uow, one)) and (one == principal.user_id or visibility.sees_subject(uow, principal, one)):
             found[one] = name
     return found
+
+
+def as_seen(uow: UnitOfWork, principal: Principal, row: EventRow) -> EventRow:
+    """An event as the caller may know it: the owner of a host reads what happens there, and neither the ids of who rents
+    it nor the names that they gave their work."""
+    if visibility.oversees(principal):
+        return row
+    hidden = {one for one in row.subjects if not visibility.sees_subject(uow, principal, one)}
+    if not hidden:
+        return row
+    subjects = tuple(one for one in row.subjects if one not in hidden)
+    actor = _actor_id(row.actor)
+    is_known = actor == principal.user_id or visibility.sees_subject(uow, principal, actor)
+    shown = replace(row, subjects=subjects, actor=row.actor if is_known else "")
+    names = [name for one in hidden if (name := _kept(uow, one))]
+    if not row.kind.startswith(_OF_RENTERS) and not any(name in row.text for name in names):
+        fields = {key: text for key, text in row.fields.items() if not any(one in text for one in (*hidden, *names))}
+        return replace(shown, fields=fields)
+    hosts = ", ".join(one for one in subjects if one.startswith("host_"))
+    return replace(shown, text=f"{title_of(row.kind, row.subjects, row.fields)}: {hosts}", fields={})
 
 
 def event_json(row: EventRow, names: Names) -> dict[str, Any]:

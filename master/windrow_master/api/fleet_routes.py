@@ -12,6 +12,7 @@ from windrow_master.api.answers import OperationOut, Out
 from windrow_master.api.auth import Reach
 from windrow_master.api.bodies import Body, Given, Reason
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.event_names import as_seen
 from windrow_master.api.fleet_feed import Viewer, feed_of
 from windrow_master.api.fleet_shapes import CommandOut, GpusOut, HostOut, Sees
 from windrow_master.api.gpu_shapes import GpuPageOut, gpu_page_json
@@ -251,7 +252,8 @@ async def gpu(services: Serving, principal: Asking, gpu_id: str) -> Any:
     def read(uow: UnitOfWork) -> tuple[list[EventRow], Sequence[CardBenchmark]]:
         rows = uow.events.newest(gpu_id, limit=EVENTS_READ, kind=GPU_XID)
         benchmarks = services.fleet.hosts.benchmarks(uow, entry.host.host_id, facts.uuid)
-        return visibility.seen_events(uow, principal, rows), benchmarks
+        seen = visibility.seen_events(uow, principal, rows)
+        return [as_seen(uow, principal, row) for row in seen], benchmarks
 
     xids, benchmarks = await services.store.read(read)
     host = entry.host

@@ -10,7 +10,7 @@ from pydantic import Field
 from windrow_master.api import answers
 from windrow_master.api.answers import Amount, Isolated, Money, Out, Read, Time, Written
 from windrow_master.api.auth import Reach
-from windrow_master.api.bodies import Body, GivenMoney, money_of
+from windrow_master.api.bodies import Body, GivenMoney, money_if, money_of
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.paging import Cursor, Limit, page, page_of, read_cursor, read_number
 from windrow_master.api.route import Routes
@@ -45,6 +45,7 @@ class PriceBody(Body):
 
     price_per_hour: GivenMoney
     scope: Scope | None = None
+    if_asked: Annotated[GivenMoney | None, Field(description="Only while this is asked; else a conflict")] = None
 
 
 def seconds_text(duration_ns: int) -> str:
@@ -177,14 +178,22 @@ async def offers(services: Serving, principal: Asking, limit: Limit = 100, curso
 async def set_price(services: Serving, principal: Asking, tier: Tier, body: PriceBody) -> Any:
     """Ask another price for a tier; what is rented keeps the price it began with."""
     account = _priced_for(principal, body.scope)
-    await services.market.set_ask(account, tier, money_of("price_per_hour", body.price_per_hour), principal.actor)
+    price = money_of("price_per_hour", body.price_per_hour)
+    await services.market.set_ask(account, tier, price, principal.actor, money_if("if_asked", body.if_asked))
     return {"items": await _priced(services, principal, tier), "next_cursor": None}
 
 
 @route.delete("/offers/{tier:path}", may=Permission.PRICE_SET, reach=Reach.ALL, answer=answers.Page[OfferOut])
-async def remove_price(services: Serving, principal: Asking, tier: Tier, scope: Scope | None = None) -> Any:
+async def remove_price(
+    services: Serving,
+    principal: Asking,
+    tier: Tier,
+    scope: Scope | None = None,
+    if_asked: Annotated[str | None, Query(max_length=30, description="Only while this is asked; else a conflict")] = None,
+) -> Any:
     """Ask no price of one's own for a tier any more: the operator's holds, or the suggestion."""
-    await services.market.remove_ask(_priced_for(principal, scope), tier, principal.actor)
+    expected = money_if("if_asked", if_asked)
+    await services.market.remove_ask(_priced_for(principal, scope), tier, principal.actor, expected)
     return {"items": await _priced(services, principal, tier), "next_cursor": None}
 
 

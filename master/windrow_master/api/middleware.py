@@ -88,19 +88,24 @@ class Edge:
         await self._app(scope, receive, send)
 
     def _meant(self, scope: Scope) -> ASGIApp:
-        """The application, or the refusal of what was meant for another host."""
+        """The application, or the refusal of what was meant for another host. A person in a browser gets the console,
+        which says that there is no such page."""
         try:
             self._check(scope)
-        except (InvalidInput, Misdirected) as error:
+        except InvalidInput as error:
+            if scope["path"].startswith("/api/") or "text/html" not in Request(scope).headers.get("accept", ""):
+                return problems.problem(Request(scope), error)
+            scope["path"], scope["raw_path"] = "/", b"/"
+        except Misdirected as error:
             return problems.problem(Request(scope), error)
         return self._app
 
     def _check(self, scope: Scope) -> None:
+        if self._names is not None:
+            self._names.check(scope)
         # A router's pattern ends before a last newline, and whatever compares paths does not.
         if any(one < " " or one == "\x7f" for one in scope["path"]):
             raise InvalidInput("The path has a control character.")
-        if self._names is not None:
-            self._names.check(scope)
 
 
 def _dress(headers: MutableHeaders, scope: Scope, request_id: str) -> None:

@@ -1,6 +1,7 @@
 """Writes every failure as application/problem+json (RFC 9457) from the one table of errors; callers see less than
 the log."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
@@ -116,6 +117,16 @@ def problem(
     return Json(body, code, headers=extra, media_type=MEDIA_TYPE)
 
 
+_PLAIN: Final = (
+    (re.compile(r"^Input should be greater than or equal to (\S+)$"), r"has to be \1 or more"),
+    (re.compile(r"^Input should be less than or equal to (\S+)$"), r"has to be \1 or less"),
+    (re.compile(r"^Input should be greater than (\S+)$"), r"has to be more than \1"),
+    (re.compile(r"^Input should be less than (\S+)$"), r"has to be less than \1"),
+    (re.compile(r"^Input should be "), "has to be "),
+)
+"""Forms of pydantic's sentences, and our words behind the name of a field."""
+
+
 def _field(place: Sequence[str | int]) -> str:
     """The path of a field in a body, or the name of a parameter."""
     return ".".join(str(part) for part in place[1:]) or str(place[0])
@@ -124,6 +135,8 @@ def _field(place: Sequence[str | int]) -> str:
 def _rule(request: Request, found: Mapping[str, Any]) -> str:
     """What a value has to be: where it has to have a form, the words of its description and not the expression."""
     said = str(found["msg"])
+    for form, words in _PLAIN:
+        said = form.sub(words, said)
     if found["type"] != "string_pattern_mismatch":
         return said
     words = _description(request.scope.get("route"), found["loc"])

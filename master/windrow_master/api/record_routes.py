@@ -10,7 +10,7 @@ from windrow_master.api import answers, sse, streaming, visibility
 from windrow_master.api.answers import EventOut, OperationOut
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
-from windrow_master.api.event_names import event_json, names_in, shared_names
+from windrow_master.api.event_names import as_seen, event_json, names_in, shared_names
 from windrow_master.api.event_severity import INFO_BEGINNINGS, LOUD, EventSeverity, is_at_least, severity_of
 from windrow_master.api.event_texts import text_of
 from windrow_master.api.paging import (
@@ -133,6 +133,7 @@ def _events(services: Services, uow: UnitOfWork, principal: Principal, asked: _A
         return is_loud and visibility.may_see_event(uow, principal, row)
 
     found = sift(rows, is_wanted, asked.limit, visibility.LOOKED_MAX)
+    found = [as_seen(uow, principal, row) for row in found[0]], found[1]
     names = names_in(services, uow, principal, found[0])
     answer = sifted(found, lambda row: event_json(row, names), lambda row: str(row.number))
     if answer["next_cursor"] is None and after is None and begin is not None and begin > (first or 1):
@@ -187,20 +188,34 @@ async def _resumed(
                 yield sse.RESYNC
             else:
                 for row in missed:
-                    if await _may_hear(services, principal, row.subjects):
-                        yield named(message_of(row))
+                    if (heard := await _heard(services, principal, message_of(row))) is not None:
+                        yield named(heard)
             last = missed[-1].number if missed else last
         async for message in sse.follow(listener):
             # Listening began before the replay was read, so that nothing falls between; what both hold is told once.
             is_new = message.id is None or int(message.id) > last
-            if is_new and await _may_hear(services, principal, message.data.get("subjects", ())):
-                yield named(message)
+            if is_new and (heard := await _heard(services, principal, message)) is not None:
+                yield named(heard)
 
 
-async def _may_hear(services: Services, principal: Principal | None, subjects: Sequence[str]) -> bool:
-    if principal is None or visibility.oversees(principal):
-        return True
-    return await services.store.read(lambda uow: visibility.sees_event(uow, principal, subjects))
+async def _heard(services: Services, principal: Principal | None, message: sse.Message) -> sse.Message | None:
+    """The message as who listens may know it; None: not at all."""
+    data = message.data
+    if principal is None or visibility.oversees(principal) or "kind" not in data:
+        return message
+
+    def read(uow: UnitOfWork) -> sse.Message | None:
+        if not visibility.sees_event(uow, principal, data["subjects"]):
+            return None
+        same = {name: data[name] for name in ("number", "id", "kind", "text", "fields")}
+        row = EventRow(at_ns=0, subjects=tuple(data["subjects"]), actor=data["actor"] or "", **same)
+        seen = as_seen(uow, principal, row)
+        if seen is row:
+            return message
+        changed = {"subjects": list(seen.subjects), "actor": seen.actor, "text": seen.text, "fields": dict(seen.fields)}
+        return replace(message, data={**data, **changed})
+
+    return await services.store.read(read)
 
 
 def _check_subject(principal: Principal, subject: str | None) -> None:

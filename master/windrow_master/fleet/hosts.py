@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
@@ -231,7 +230,7 @@ class HostRegistry:
     def drain_all(self, uow: UnitOfWork, owner: AccountId, actor: str, reason: str) -> None:
         """Let nothing new start on the hosts of an account."""
         for host in uow[HostRepository].of_owner(owner):
-            with suppress(Conflict):  # it is quarantined or retired, which is less already
+            if host.admin_state is AdminState.ACTIVE:  # all others offer nothing already
                 self.decide(uow, host.host_id, AdminEvent.DRAIN, actor, reason)
 
     def set_default_image(self, uow: UnitOfWork, host_id: HostId, image: str | None, actor: str) -> Host:

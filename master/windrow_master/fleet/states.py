@@ -1,6 +1,6 @@
 """The fleet's state machines as tables: the answer of each state to each event. Pure; it decides no timing.
 
-    admin    enrolled -> active <-> draining -> maintenance -> active; any -> quarantined -> active; any -> retired
+    admin    enrolled -> active <-> draining <-> maintenance -> active; any -> quarantined -> active; any -> retired
     verify   unverified -> verifying -> verified | failed | unverified; verified, failed -> verifying
     link     unseen -> online -> suspect -> lost; suspect, lost -> online; online, suspect -> unknown -> online, suspect
     slot     free -> reserved -> starting -> running -> stopping -> scrubbing -> free; any -> faulted -> free
@@ -214,6 +214,7 @@ ADMIN: Final[Machine[AdminState, AdminEvent]] = Machine(
         (_A.DRAINING, _AE.ACTIVATE): _A.ACTIVE,
         (_A.DRAINING, _AE.MAINTAIN): _A.MAINTENANCE,
         (_A.MAINTENANCE, _AE.ACTIVATE): _A.ACTIVE,
+        (_A.MAINTENANCE, _AE.DRAIN): _A.DRAINING,
         (_A.QUARANTINED, _AE.REVERIFIED): _A.ACTIVE,
         **{(state, _AE.QUARANTINE): _A.QUARANTINED for state in _NOT_RETIRED if state is not _A.QUARANTINED},
         **{(state, _AE.RETIRE): _A.RETIRED for state in _NOT_RETIRED},

@@ -336,10 +336,10 @@ class IdentityService:
 
     # --- who is asking ---------------------------------------------------------------------------
 
-    async def authenticate(self, secret: str, address: str = "") -> Principal:
+    async def authenticate(self, secret: str, address: str = "", project_id: str = "") -> Principal:
         """Return the owner of this API token or browser's session; raises Unauthenticated. address: from where it
-        asks."""
-        return await self.asking.whose(secret, address)
+        asks. project_id: in which it is to act; empty: its own. Raises Forbidden, NotFound where it may not."""
+        return await self.asking.whose(secret, address, project_id)
 
     # --- tokens ----------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound, Unauthenticated
-from windrow_proto.ids import TokenId
+from windrow_proto.ids import AccountId, TokenId
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, SECOND
 
@@ -75,14 +75,29 @@ class Asking:
         """Return the address from where this token was last used."""
         return self._places.get(token_id, noted)
 
-    async def whose(self, secret: str, address: str = "") -> Principal:
-        """Return the owner of this token or session; raises Unauthenticated. address: from where it asks."""
+    async def whose(self, secret: str, address: str = "", project_id: str = "") -> Principal:
+        """Return the owner of this token or session; raises Unauthenticated. address: from where it asks. project_id: the
+        project in which it is to act; empty: its own. Raises Forbidden where it acts in its own alone, NotFound where
+        its user may not act there."""
         if secret.startswith(SESSION_PREFIX):
-            return await self.authenticate_session(secret)
+            return await self._acting_in(await self.authenticate_session(secret), secret, project_id)
         principal = await self.authenticate(secret)
         if address:
             self._places[principal.token_id] = address[:64]
-        return principal
+        return await self._acting_in(principal, secret, project_id)
+
+    async def _acting_in(self, principal: Principal, secret: str, project_id: str) -> Principal:
+        if project_id in ("", principal.account_id):
+            return principal
+        if principal.session_id is None or not principal.has_all:
+            raise Forbidden(
+                f"This token acts in the project {principal.account_name} alone. Sign in, or use a token of the other "
+                "project.",
+                subject=principal.account_id,
+            )
+        return await self._known(
+            f"{secret} {project_id[:SECRET_CHARS_MAX]}", lambda uow, _: _in_project(uow, principal, project_id)
+        )
 
     async def authenticate(self, token: str) -> Principal:
         """Return the owner of this token; raises Unauthenticated for one that is unknown, revoked or expired."""
@@ -289,6 +304,23 @@ def begin_session(uow: UnitOfWork, principal: Principal, browser: str, address: 
     uow[SessionRepository].add(session)
     uow.audit(principal.actor, "session.begin", session.id, fields={"token": principal.token_id})
     return session, secret
+
+
+def _in_project(uow: UnitOfWork, principal: Principal, project_id: str) -> Principal:
+    """A user with all rights as the user acts in another project. Raises NotFound where the user may not."""
+    account = uow[AccountRepository].get(AccountId(project_id))
+    user = uow[UserRepository].get(principal.user_id or "")
+    roles = standing(uow, user, account) if user is not None and account is not None else frozenset[Role]()
+    if account is None or account.state is not AccountState.ACTIVE or not roles:
+        raise NotFound("There is no such project. List them: windrow project ls", subject=project_id[:64])
+    return replace(
+        principal,
+        account_id=account.id,
+        account_name=account.name,
+        roles=roles,
+        organisation_id=account.organisation_id,
+        may=account.roles & MARKET_ROLES,
+    )
 
 
 def standing(uow: UnitOfWork, user: User, account: Account) -> frozenset[Role]:

@@ -107,6 +107,12 @@ class AskRepository(Repository):
         query = select(asks.c.tier, asks.c.price_per_hour).where(asks.c.account_id == (account_id or ""))
         return {tier: Microcents(price) for tier, price in self._connection.execute(query)}
 
+    def find(self, account_id: AccountId | None, tier: str) -> Ask | None:
+        """The ask of an account (None: of the operator) for a tier, if there is one."""
+        own = (asks.c.account_id == (account_id or ""), asks.c.tier == tier)
+        row = self._connection.execute(select(asks).where(*own)).one_or_none()
+        return None if row is None else Ask(**dict(row._mapping) | {"account_id": account_id})
+
     def remove(self, account_id: AccountId | None, tier: str) -> None:
         """Remove an ask, if it is there."""
         own = (asks.c.account_id == (account_id or ""), asks.c.tier == tier)

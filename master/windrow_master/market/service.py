@@ -9,7 +9,9 @@ from typing import Final
 
 import structlog
 
+from windrow_master.fleet import gpus
 from windrow_master.fleet.tiers import tier_words
+from windrow_master.identity.people_lookup import name_of
 from windrow_master.loops import page_alone
 from windrow_master.market import ledger, limits, metering, spending
 from windrow_master.market.classes import PaidDay, paid_by_day
@@ -38,7 +40,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InsufficientFunds, InvalidInput, NotFound, TooMany
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Receipt
-from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text
+from windrow_proto.units import MICROCENTS_PER_UNIT, MINUTE, SECOND, Microcents, money_text, time_text
 
 HOLD_NS: Final = ledger.HOLD_NS
 """The running time that a rental is funded for when it starts."""
@@ -52,6 +54,7 @@ PRICE_MAX: Final = Microcents(1_000 * MICROCENTS_PER_UNIT)
 """No ask above 1,000 an hour: a slip of the keyboard, not a price."""
 PAID_MAX: Final = 10_000
 """Rentals looked at for the prices that were paid; of more the latest."""
+_CLASSES: Final = frozenset((gpus.CPU_CLASS, gpus.UNLISTED_CLASS, *(one.model_class for one in gpus.MODELS)))
 
 CREDIT_MAX: Final = Microcents(1_000_000 * MICROCENTS_PER_UNIT)
 """At once; whoever needs more grants it twice."""
@@ -167,12 +170,25 @@ class MarketService:
         """Return the amount to set aside when a rental at this price starts."""
         return ledger.hold_amount(price_per_hour)
 
-    async def set_ask(self, account_id: AccountId | None, tier: str, price: Microcents, actor: str) -> None:
-        """Set what an owner (None: the operator, for all who ask nothing) wants; running rentals keep their price."""
+    async def set_ask(
+        self,
+        account_id: AccountId | None,
+        tier: str,
+        price: Microcents,
+        actor: str,
+        expected: Microcents | None = None,
+    ) -> None:
+        """Set what an owner (None: the operator, for all who ask nothing) wants; running rentals keep their price.
+        expected: only where that is asked now. Raises InvalidInput, NotFound for a class that there is not, TooMany,
+        Conflict where another price is asked than expected."""
+        tier_class = tier.partition("/")[0].partition(":")[0]
+        if tier_class not in _CLASSES:
+            raise NotFound(f"There is no GPU class {tier_class}. List what is offered: windrow offer ls", subject=tier)
         if not 0 <= price <= PRICE_MAX:
             raise InvalidInput(f"A price is between 0 and {money_text(PRICE_MAX)} an hour.", subject=tier)
 
         def put(uow: UnitOfWork) -> None:
+            _check_expected(uow, account_id, tier, expected)
             if account_id is not None and uow[AskRepository].count_others(account_id, tier) >= ASKS_MAX:
                 raise TooMany(f"This account has set {ASKS_MAX:,} prices. Change one of those.", subject=tier)
             uow[AskRepository].put(Ask(account_id, tier, price, uow.now_wall_ns, actor))
@@ -182,11 +198,14 @@ class MarketService:
 
         await self._store.write(put, name="market.ask")
 
-    async def remove_ask(self, account_id: AccountId | None, tier: str, actor: str) -> None:
-        """Let an owner (None: the operator) ask nothing of a tier any more: the next price that counts takes its
-        place."""
+    async def remove_ask(
+        self, account_id: AccountId | None, tier: str, actor: str, expected: Microcents | None = None
+    ) -> None:
+        """Let an owner (None: the operator) ask nothing of a tier any more: the next price that counts takes its place.
+        expected: only where that is asked now; else raises Conflict."""
 
         def remove(uow: UnitOfWork) -> None:
+            _check_expected(uow, account_id, tier, expected)
             uow[AskRepository].remove(account_id, tier)
             text = f"{tier_words(tier)} has no price of its own from now on"
             uow.audit(actor, "ask.remove", tier, text, {"account": account_id or "all"})
@@ -550,3 +569,19 @@ def _ended_at(lines: Iterable[RentalLine], now_ns: int) -> int:
 
 
 __all__ = ["HOLD_NS", "LEASE_NS", "MarketService", "PriceBook", "Renewal", "Statement", "wrong_with_ledger"]
+
+
+def _check_expected(uow: UnitOfWork, account_id: AccountId | None, tier: str, expected: Microcents | None) -> None:
+    """Raises Conflict where another price is asked than expected; it says who set that, and when."""
+    if expected is None:
+        return
+    ask = uow[AskRepository].find(account_id, tier)
+    if ask is None:
+        raise Conflict(f"{tier_words(tier)} has no price of its own any more: somebody has removed it.", subject=tier)
+    if ask.price_per_hour != expected:
+        who = name_of(uow, ask.set_by.partition("/")[2]) or ask.set_by
+        raise Conflict(
+            f"{tier_words(tier)} costs {money_text(ask.price_per_hour)} an hour since {time_text(ask.set_at_ns)}: "
+            f"{who} has set that.",
+            subject=tier,
+        )

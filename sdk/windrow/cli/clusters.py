@@ -22,7 +22,7 @@ from windrow.cli.output import (
     say,
 )
 from windrow.cli.request import body, parse_gpu, registry_login
-from windrow.cli.streams import ProgramOutput, refuse_input, say_unsent_input
+from windrow.cli.streams import ProgramOutput, Raw, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
 from windrow.client import Client
 from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
@@ -326,11 +326,12 @@ def cluster_logs(
     cluster: Which,
     follow: Annotated[bool, typer.Option("--follow", "-f")] = False,
     rank: Rank = 0,
+    raw: Raw = False,
 ) -> None:
     """Print the log of a machine, or the kept log of one that has ended."""
     api = client(context)
     found, printed = cluster_id(api, cluster, ended=True), 0
-    output = ProgramOutput()
+    output = ProgramOutput(is_raw=raw)
     is_whole = False
     while not is_whole:
         before, is_whole = printed, True
@@ -343,6 +344,7 @@ def cluster_logs(
             if printed == before:
                 raise
             is_whole = False
+    output.end_colours()
     if follow:
         api.get(f"/clusters/{found}")  # a right that has ended cuts the log, too: this says so
 

@@ -19,7 +19,7 @@ from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_ids, print_json, say, size_text
 from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
 from windrow.cli.routes import forecast_text
-from windrow.cli.streams import ProgramOutput, say_unsent_input
+from windrow.cli.streams import ProgramOutput, Raw, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem, InvalidInput, WindrowClientError, refusal_lines
@@ -316,12 +316,14 @@ def job_logs(
     job: Which,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the job ends.")] = False,
     attempt: Attempt = None,
+    raw: Raw = False,
 ) -> None:
     """Print the log of a job, also after it has ended."""
     api = client(context)
-    output = ProgramOutput()
+    output = ProgramOutput(is_raw=raw)
     for data in api.job_logs(job_id(api, job), follow=follow, attempt=attempt):
         output.write(data)
+    output.end_colours()
 
 
 @job_app.command("wait")

@@ -16,6 +16,7 @@ from windrow.cli.context import AsJson, client
 from windrow.cli.forward import Local, hold
 from windrow.cli.jobs import Attempt, job_logs
 from windrow.cli.output import print_json, say
+from windrow.cli.streams import Raw
 from windrow.client import Client
 from windrow.config import has_display
 from windrow.errors import InvalidInput, NotFound, WindrowClientError
@@ -32,13 +33,14 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Follow the log until the work ends.")] = False,
     rank: Rank = 0,
     attempt: Attempt = None,
+    raw: Raw = False,
 ) -> None:
     """Print the log of a machine, cluster or job, also after it has ended."""
     kind, found = resolving.work(client(context), name)
     if kind is resolving.JOBS:
-        job_logs(context, found, follow, attempt)
+        job_logs(context, found, follow, attempt, raw)
     else:
-        cluster_logs(context, found, follow, rank)
+        cluster_logs(context, found, follow, rank, raw)
 
 
 def open_work(

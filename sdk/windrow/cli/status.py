@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from textwrap import fill
 from typing import Annotated, Any, Final
 
 import typer
@@ -179,7 +180,8 @@ def _print_matters(matters: list[text.Matter]) -> None:
     out.print()
     out.print(Text("Needs somebody", style="bold"))
     for one in matters[: text.SHOWN_MAX]:
-        out.print(Text(f"  {plain(one.about)}: {plain(brief(one.text))}"))
+        line = f"  {plain(one.about)}: {plain(brief(one.text))}"
+        out.print(Text(fill(line, out.width, subsequent_indent="    ") if out.file.isatty() else line))
         if one.command:
             print_whole(f"    {one.command}")
     if len(matters) > text.SHOWN_MAX:

@@ -8,10 +8,13 @@ import stat
 import struct
 import sys
 import termios
-from typing import Final
+from typing import Annotated, Final
+
+import typer
 
 from windrow.cli.exits import EXIT_FAILURE
 from windrow.cli.output import print_problem, say
+from windrow.cli.terminal_text import RESET, TerminalText
 from windrow.errors import InvalidInput
 
 UNSENT: Final = (
@@ -51,18 +54,31 @@ def flushed(code: int) -> int:
     return code
 
 
-class ProgramOutput:
-    """Passes on what a program wrote. is_beside: to standard error, because standard output has a document alone."""
+Raw = Annotated[
+    bool, typer.Option("--raw", help="On a terminal, print the program's control sequences too, not its colours alone.")
+]
 
-    def __init__(self, is_beside: bool = False) -> None:
+
+class ProgramOutput:
+    """Passes on what a program wrote. is_beside: to standard error, because standard output has a document alone.
+    is_raw: on a terminal, too, as it is; else colours alone pass of what a terminal obeys."""
+
+    def __init__(self, is_beside: bool = False, is_raw: bool = True) -> None:
         self._is_beside, self._is_line_open = is_beside, False
+        self._text = None if is_raw or not sys.stdout.isatty() else TerminalText()
 
     def write(self, data: bytes, stream: int = 1) -> None:
         """Writes a piece at once. stream: 1 standard output, 2 standard error."""
         target = sys.stderr if stream == 2 or self._is_beside else sys.stdout
-        target.buffer.write(data)
+        target.buffer.write(data if self._text is None else self._text.clean(data))
         target.buffer.flush()
         self._is_line_open = not data.endswith(b"\n") if data else self._is_line_open
+
+    def end_colours(self) -> None:
+        """Takes back a colour that the program has left."""
+        if self._text is not None and self._text.has_colours:
+            sys.stdout.buffer.write(RESET)
+            sys.stdout.buffer.flush()
 
     def end(self) -> None:
         """Begins a new line on a terminal, where the program left one open: ours come next."""

@@ -206,6 +206,25 @@ async def test_a_price_can_be_taken_back_and_the_caller_sees_what_was_asked(site
     assert answer.json()["items"] == [before]
 
 
+async def test_a_price_is_changed_only_while_it_is_the_one_that_was_seen(site):
+    path = "/api/v1/offers/cpu/C"
+    await site.client.put(path, json={"price_per_hour": "0.50"})
+    await site.client.put(path, json={"price_per_hour": "7.77", "if_asked": "0.5"})
+    for answer in (
+        await site.client.put(path, json={"price_per_hour": "0.50", "if_asked": "0.50"}),
+        await site.client.delete(path, params={"if_asked": "0.50"}),
+    ):
+        assert answer.status_code == 409
+        assert "costs 7.77 an hour since" in answer.json()["detail"]
+    assert (await site.client.delete(path, params={"if_asked": "7.77"})).status_code == 200
+    assert (await site.client.delete(path, params={"if_asked": "7.77"})).status_code == 409
+
+
+async def test_a_class_that_there_is_not_has_no_price(site):
+    answer = await site.client.put("/api/v1/offers/nonesuch/C", json={"price_per_hour": "1"})
+    assert (answer.status_code, answer.json()["subject"]) == (404, "nonesuch/C")
+
+
 async def test_machine_classes_are_narrowed_and_a_full_one_says_when_its_first_lease_ends(site):
     path, cores = "/machine-classes", {"unit": "processor", "model": "cpu", "min_gpus": 4, "simulated": False}
     assert_described(await site.client.get(f"/api/v1{path}"), Page[shop_routes.MachineClassOut])

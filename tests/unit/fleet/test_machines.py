@@ -25,7 +25,7 @@ admin       activate    drain       maintain    quarantine  reverified  retire
 enrolled    active      -           -           quarantined -           retired
 active      =           draining    -           quarantined -           retired
 draining    active      =           maintenance quarantined -           retired
-maintenance active      -           =           quarantined -           retired
+maintenance active      draining    =           quarantined -           retired
 quarantined -           -           -           =           active      retired
 retired     -           -           -           =           -           =""",
     "verify": """

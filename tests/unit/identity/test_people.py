@@ -114,6 +114,48 @@ async def test_a_present_user_accepts_while_signed_in(market: Market) -> None:
     await ask(ada, "POST", "/projects/nothing/use", 404)
 
 
+async def test_each_tab_of_a_session_names_its_own_project(market: Market) -> None:
+    lab = await ask(market.owner, "POST", "/projects", name="lab")
+    ada = await market.joined("ada@example.org", projects=[*RENTER, {"project": "lab", "roles": ["viewer"]}])
+    closed = await ask(market.owner, "POST", "/projects", name="closed")
+    tab, other = {"Windrow-Project": lab["id"]}, {"Windrow-Project": closed["id"]}
+
+    me = (await ada.get("/me", headers=tab)).json()
+    assert (me["account"]["name"], me["roles"]) == ("lab", ["viewer"])
+    assert (await ada.post("/clusters", headers=tab, json={"argv": ["true"]})).status_code == 403
+    assert (await ask(ada, "GET", "/me"))["account"]["name"] == "default"
+    await ask(ada, "POST", "/projects/lab/use")
+    default = (await ask(market.owner, "GET", "/me"))["account"]["id"]
+    me = (await ada.get("/me", headers={"Windrow-Project": default})).json()
+    assert (me["account"]["name"], me["roles"]) == ("default", ["renter"])
+    assert [(await ada.get("/me", headers=one)).status_code for one in (other, {"Windrow-Project": "x"})] == [404, 404]
+
+
+async def test_a_token_acts_in_its_own_project_alone(market: Market) -> None:
+    ada = await market.joined("ada@example.org", projects=RENTER)
+    laptop = await market.client((await ask(ada, "POST", "/tokens", name="laptop"))["token"])
+    part = await ask(market.owner, "POST", "/tokens", name="part", roles=["renter"])
+    session = await ask(await market.client(), "POST", "/session", token=part["token"])
+    lab = (await ask(market.owner, "POST", "/projects", name="lab"))["id"]
+    default = (await ask(ada, "GET", "/me"))["account"]["id"]
+
+    for client in (laptop, await market.client(session["secret"])):
+        assert (await client.get("/me", headers={"Windrow-Project": default})).status_code == 200
+        assert (await client.get("/me", headers={"Windrow-Project": lab})).status_code == 403
+
+
+async def test_a_member_who_is_removed_acts_in_no_tab(market: Market) -> None:
+    lab = await ask(market.owner, "POST", "/projects", name="lab")
+    ada = await market.joined("ada@example.org", projects=[*RENTER, {"project": "lab", "roles": ["renter"]}])
+    tab = {"Windrow-Project": lab["id"]}
+    me = (await ada.get("/me", headers=tab)).json()
+
+    await ask(market.owner, "PUT", f"/members/{me['user']['id']}", projects=[{"project": "lab", "roles": []}])
+
+    assert (await ada.get("/me", headers=tab)).status_code == 404
+    assert (await ada.get("/me")).status_code == 200
+
+
 async def test_a_removed_member_is_out_with_the_next_request(market: Market) -> None:
     ada = await market.joined("ada@example.org", projects=RENTER)
     made = await ask(ada, "POST", "/tokens", name="laptop")

@@ -182,6 +182,10 @@ async def test_a_newline_behind_the_path_passes_no_limit(market: Market, tmp_pat
         for path in ("/sign-in/password%0A", "/sign-in/password%0D", "/me%7F"):
             answer = await client.post(path, json={"address": "a@b.example", "password": "wrong, and wrong again"})
             assert (answer.status_code, answer.json()["detail"]) == (422, "The path has a control character.")
+        seen = {"Accept": "text/html"}
+        pages = [await client.get(f"http://master{path}", headers=seen) for path in ("/", "/hosts/%00")]
+        assert (pages[0].status_code, pages[0].text) == (pages[1].status_code, pages[1].text)
+        assert (await client.get("/hosts/%00", headers=seen)).status_code == 422
 
 
 def test_nobody_else_keeps_a_user_out_of_a_network_that_is_known(market: Market) -> None:

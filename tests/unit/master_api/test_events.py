@@ -1,11 +1,18 @@
 """Events: how much each matters, the severe ones alone, a span of time, and names in the place of ids."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # fleet is a fixture
+from windrow_master.api.event_names import as_seen
 from windrow_master.api.event_severity import EventSeverity, is_at_least, severity_of
 from windrow_master.api.event_texts import text_of, title_of
+from windrow_master.identity.model import Principal, Role
+from windrow_master.store.model import EventId, EventRow
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import TokenId
 from windrow_proto.units import HOUR, time_text
 
 
@@ -102,3 +109,26 @@ async def test_events_are_narrowed_by_severity_and_time_and_name_what_they_are_a
     name = (await ok(await api.client.get(f"/api/v1/hosts/{HOST}")))["name"]
     assert (told["severity"], told["names"]) == ("error", {HOST: name})
     assert (await api.client.get("/api/v1/events?since=yesterday")).status_code == 422
+
+
+async def test_the_owner_of_a_host_reads_no_name_and_no_id_of_who_rents_it(api: Api, fleet) -> None:  # noqa: F811
+    owner = api.services.fleet.entry(HOST).host.owner_account
+    stranger = (OTHER, f"account_{'b' * 32}", HOST)
+    fields = {"cluster": OTHER, "xid": "48"}
+    rows = [
+        EventRow(1, EventId("event_1"), 1, "cluster.running", stranger, "acme-payroll starts", "user/user_rosa", fields),
+        EventRow(2, EventId("event_2"), 1, "gpu.xid", stranger, "XID 48", f"host/{HOST}", fields),
+        EventRow(3, EventId("event_3"), 1, "host.listed", (HOST,), "listed", "user/user_otto", {}),
+    ]
+    reader = Principal(owner, "pia", frozenset({Role.PROVIDER}), TokenId("token_1"), "t", 2**62)
+
+    def read(uow: UnitOfWork) -> list[EventRow]:
+        return [as_seen(uow, reader, row) for row in rows]
+
+    running, xid, listed = await api.services.store.read(read)
+    assert (running.text, running.subjects, running.actor, running.fields) == (f"Machine running: {HOST}", (HOST,), "", {})
+    assert (xid.text, xid.subjects, xid.actor, xid.fields) == ("XID 48", (HOST,), f"host/{HOST}", {"xid": "48"})
+    assert listed is rows[2]
+
+    overseer = replace(reader, roles=frozenset({Role.AUDITOR}))
+    assert await api.services.store.read(lambda uow: as_seen(uow, overseer, rows[0])) is rows[0]

@@ -32,13 +32,16 @@ async def test_an_operator_sets_their_number_and_the_audit_log_says_so(tmp_path:
         known = {"can_set": True, "wanted": 3, "at_most": 100}
         assert await ask(market.owner, "GET", "/simulated-hosts") == known
         assert await ask(market.owner, "PUT", "/simulated-hosts", count=50) == known | {"wanted": 50}
+        for wrong in (True, "7"):
+            await ask(market.owner, "PUT", "/simulated-hosts", 422, count=wrong)
+        assert await ask(market.owner, "PUT", "/simulated-hosts", count=50.0) == known | {"wanted": 50}
         refused = await ask(market.owner, "PUT", "/simulated-hosts", 422, count=101)
         assert "0 to 100 simulated hosts, not 101" in refused["detail"]
         ada = await market.joined("ada@example.org", projects=RENTER)
         await ask(ada, "PUT", "/simulated-hosts", 403, count=1)
         assert up.count == 50
         rows = (await ask(market.owner, "GET", "/audit?action=simulated_hosts.set"))["items"]
-        assert [row["fields"]["count"] for row in rows] == ["50"]
+        assert [row["fields"]["count"] for row in rows] == ["50", "50"]
 
 
 async def test_where_nobody_runs_any_it_says_how_they_are_started(tmp_path: Path) -> None:

@@ -34,6 +34,8 @@ ENDED: dict[str, Any] = {
 }  # fmt: skip
 WHOLE_ID = re.compile(rb"[a-z]+_[0-9a-f]{32}")
 
+COLOURED = b"\x1b[31mred\x1b[2J\x1b]0;title\x07"
+"""What the second member wrote."""
 EXECUTED: list[bytes] = []
 MAY_END = threading.Event()
 """What the Master was asked to run inside the cluster, and whether it may end."""
@@ -56,7 +58,8 @@ class Master(BaseHTTPRequestHandler):
             f"/receipts/{RECEIPT['id']}": RECEIPT,
         }
         if path == f"/clusters/{CLUSTER}/logs":
-            self._answer(200, b"" if "offset=3" in self.path else b"out", "text/plain")
+            log = COLOURED if "rank=1" in self.path else b"out"
+            self._answer(200, b"" if f"offset={len(log)}" in self.path else log, "text/plain")
         elif path in found:
             self._answer(200, json.dumps(found[path]).encode())
         elif path.count("/") == 1:
@@ -321,6 +324,15 @@ def _at_terminal(url: str, here: Path, *words: str) -> bytes:
         return said
     finally:
         os.close(ours)
+
+
+def test_a_log_keeps_its_colours_alone_on_a_terminal_and_all_of_it_elsewhere(
+    url: str, windrow: Any, tmp_path: Path
+) -> None:
+    words = ("logs", "sh", "--rank", "1")
+    assert windrow(*words).stdout == COLOURED
+    assert _at_terminal(url, tmp_path, *words) == b"\x1b[31mred\x1b[0m"
+    assert _at_terminal(url, tmp_path, *words, "--raw") == COLOURED
 
 
 @pytest.mark.case("B-D15")
