@@ -35,6 +35,7 @@ import type {
   Invitation,
   InvitationOpened,
   Job,
+  Findings,
   JobImpact,
   JobRequest,
   JoinTokenRow,
@@ -328,6 +329,8 @@ export const job = (id: string) =>
   });
 export const jobImpact = (id: string, over: boolean) =>
   one<JobImpact>(["job impact", id, over], `/jobs/${encodeURIComponent(id)}/impact`, { refetchInterval: CALM_MS });
+export const findings = (of: string, over: boolean) =>
+  one<Findings>(["findings", of, over], `${of}/findings`, { refetchInterval: over ? false : CALM_MS });
 export const jobPlan = (request: JobRequest) =>
   queryOptions({
     queryKey: ["job plan", request],

@@ -34,6 +34,7 @@ windrow cluster show lab
 windrow cluster logs -f lab
 windrow cluster exec lab -- nvidia-smi
 windrow cluster explain lab
+windrow cluster doctor lab
 windrow cluster files lab results --changed
 windrow cluster delete lab
 windrow cluster stop lab
@@ -44,6 +45,7 @@ windrow job submit --gpu 24GB --retries 2 -- python train.py
 windrow job submit --script train.py --array 8
 windrow job ls --state queued
 windrow job show train
+windrow job doctor train
 windrow job logs -f train
 windrow job wait train --timeout 2h
 windrow job cancel train

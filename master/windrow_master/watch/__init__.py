@@ -1,0 +1,1 @@
+"""Alerts: raises them from events and measurements, follows their life, and brings them to people."""
