@@ -120,17 +120,17 @@ def _effects(alert: Alert, event: AlertEvent, target: AlertState) -> tuple[Alert
 
 
 def due(alert: Alert) -> tuple[int, AlertEvent] | None:
-    """What time brings next to an alert if nothing happens, and when; None: nothing. While it settles its silence does
-    not end: it is over."""
+    """What time brings next to an alert if nothing happens, and when; None: nothing. Without a subject left its silence
+    does not end, and nobody is told again."""
     found: list[tuple[int, AlertEvent]] = []
     if alert.state is _S.RESOLVED:
         return None
     if alert.settles_at_ns is not None and alert.state is not _S.PENDING:
         found.append((alert.settles_at_ns, _E.SETTLE))
-    elif alert.state is _S.SILENCED and alert.silenced_until_ns is not None:
+    if alert.state is _S.SILENCED and alert.silenced_until_ns is not None and alert.subject_count:
         found.append((alert.silenced_until_ns, _E.UNSILENCE))
     if alert.state is _S.PENDING:
         found.append((alert.fires_at_ns or alert.opened_at_ns, _E.FIRE))
-    if alert.state is _S.FIRING and alert.escalates_at_ns is not None and alert.settles_at_ns is None:
+    if alert.state is _S.FIRING and alert.escalates_at_ns is not None and alert.subject_count:
         found.append((alert.escalates_at_ns, _E.ESCALATE))
     return min(found, default=None)
