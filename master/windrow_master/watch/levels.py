@@ -6,16 +6,17 @@ the memory of one Master: at its start what is open says what was told, and wait
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from windrow_master.fleet.states import SLOT_HELD
 from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.telemetry.live import LiveView
+from windrow_master.telemetry.model import NS_PER_MS, SeriesKey, SeriesQuery
 from windrow_master.watch.model import MASTER, OPERATORS, Clear, Raise, Signal
 from windrow_master.watch.own_rules import GAUGES, OwnRule, devices
 from windrow_master.watch.rules import BACKUP_NS, IDLE_NS, IDLE_RATIO, LEVELS, LOG_LAG_NS, RULES
 from windrow_proto.conditions import Stated
-from windrow_proto.ids import HostId
+from windrow_proto.ids import GpuUuid
 from windrow_proto.metrics import METRICS
 from windrow_proto.units import DAY, MINUTE, SECOND
 
@@ -56,13 +57,13 @@ def of_master(level: Level, stated: Iterable[Stated]) -> None:
     """The conditions of the Master and its Accesses."""
     for code, detail, _ in stated:
         if code.value in RULES:
-            level.add(_of_master(code.value, "the Master", detail))
+            level.add(_of_master(code.value, detail))
 
 
 def of_history(level: Level, lag_ns: int) -> None:
     """How far the view of history is behind the log."""
     if lag_ns >= LOG_LAG_NS:
-        level.add(_of_master("master.log_lag", "history", f"The newest samples in it are {lag_ns // MINUTE} min old"))
+        level.add(_of_master("master.log_lag", f"The newest samples in it are {lag_ns // MINUTE} min old"))
 
 
 def of_backup(level: Level, made_at_ns: int | None, began_ns: int, now_ns: int) -> None:
@@ -70,13 +71,14 @@ def of_backup(level: Level, made_at_ns: int | None, began_ns: int, now_ns: int) 
     age_ns = now_ns - (began_ns if made_at_ns is None else made_at_ns)
     if age_ns >= BACKUP_NS:
         text = f"The last one was made {age_ns // DAY} days ago" if made_at_ns is not None else "No backup is known here"
-        level.add(_of_master("master.backup_old", "backup", text))
+        level.add(_of_master("master.backup_old", text))
 
 
-def _of_master(code: str, name: str, text: str) -> Raise:
-    said: dict[str, Any] = {"cause": MASTER, "subject": MASTER, "name": name, "text": text, "audiences": (OPERATORS,)}
-    title = {} if "." in code and code.startswith("master.") and name != "the Master" else {"title": RULES[code].title}
-    return RULES[code].raised(**said, **title)
+def _of_master(code: str, text: str) -> Raise:
+    rule = RULES[code]
+    return rule.raised(
+        title=rule.title, cause=MASTER, subject=MASTER, name="Master", text=text, audiences=(OPERATORS,)
+    )
 
 
 class Waits:
@@ -103,7 +105,7 @@ def of_idle(level: Level, waits: Waits, view: FleetView, live: LiveView, now_ns:
     idle: dict[str, list[tuple[Entry, str]]] = {}
     for entry in view:
         held = [(slot, str(slot.holder)) for slot in entry.slots if slot.state in SLOT_HELD and slot.gpu_uuid and slot.holder]
-        reading = live.get(HostId(entry.host.host_id)) if held else None
+        reading = live.get(entry.host.host_id) if held else None
         for slot, holder in held:
             value = None
             if reading is not None and now_ns - reading.at_ns < FRESH_NS:
@@ -140,8 +142,7 @@ def of_rules(
         for entry in view:
             if looked >= HOSTS_MAX:
                 break
-            tiers = {str(slot.gpu_uuid): slot.tier for slot in entry.slots if slot.gpu_uuid is not None}
-            found = devices(rule, entry.host, tiers)
+            found = devices(rule, entry.host, _tiers(entry))
             looked += bool(found)
             reading = live.get(entry.host.host_id) if found else None
             for device in found:
@@ -155,12 +156,33 @@ def of_rules(
                 elif rule.holds(value):
                     level.stays.add(key)
                     if waits.held_ns(key, now_ns) >= rule.duration_ns:
-                        gpu = next((gpu for gpu in entry.host.inventory.gpus if gpu.uuid == device), None) if (
-                            device and entry.host.inventory
-                        ) else None  # fmt: skip
+                        gpu = entry.host.gpu(GpuUuid(device)) if device else None
                         name = entry.host.name + (f", GPU {gpu.index}" if gpu is not None else "")
                         text = f"{rule.metric} is {value:g}: {rule.comparison} {rule.threshold:g}"
                         level.add(rule.raised(key[1], key[2], name, text, simulated=entry.host.simulated))
+
+
+def series_of(rule: OwnRule, view: FleetView, most: int) -> tuple[tuple[SeriesKey, ...], dict[SeriesKey, str], bool]:
+    """The series that a rule of a metric is about, at most so many, with their names; whether these are all."""
+    found: dict[SeriesKey, str] = {}
+    assert rule.metric is not None, "the caller knows"
+    number = GAUGES[rule.metric].number
+    for entry in view:
+        for device in devices(rule, entry.host, _tiers(entry)):
+            if len(found) == most:
+                return tuple(found), found, False
+            found[SeriesKey(entry.host.host_id, device, number)] = f"{entry.host.name} {device}".rstrip()
+    return tuple(found), found, True
+
+
+def query_of(keys: tuple[SeriesKey, ...], from_ns: int, to_ns: int, step_ns: int) -> SeriesQuery:
+    """A question for these series; the ends are whole steps."""
+    step_ms = step_ns // NS_PER_MS
+    return SeriesQuery(keys, from_ns // step_ns * step_ms, to_ns // step_ns * step_ms, step_ms)
+
+
+def _tiers(entry: Entry) -> dict[str, str]:
+    return {str(slot.gpu_uuid): slot.tier for slot in entry.slots if slot.gpu_uuid is not None}
 
 
 def rules_looked_at(own: Iterable[OwnRule]) -> tuple[str, ...]:
