@@ -68,6 +68,8 @@ def _write(uow: UnitOfWork, news: AccessNews) -> None:
     kind, name = BACK if news.is_attached else LOST, f"The relay {news.region or news.access_id}"
     if _last(uow, news.access_id) == kind:
         return
-    text = f"{name} is attached" if news.is_attached else f"{name} is gone: {news.hosts} hosts were connected through it"
+    text = (
+        f"{name} is attached" if news.is_attached else f"{name} is gone: {news.hosts} hosts were connected through it"
+    )
     fields = {"region": news.region, "drained": "1" if news.is_drained else "0"}
     uow.event(kind, (news.access_id,), text, fields, "master")

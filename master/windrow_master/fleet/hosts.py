@@ -48,7 +48,7 @@ from windrow_proto.conditions import ConditionCode, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
-from windrow_proto.units import MINUTE
+from windrow_proto.units import MINUTE, SECOND
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
 MISUSE_EVERY_NS: Final = 10 * MINUTE

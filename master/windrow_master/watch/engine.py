@@ -1,9 +1,9 @@
 """Applies signals to alerts in one transaction: the alerts, who is told, what is held back, and what is one cause.
 
-    raise ─▶ its alert is open? a subject more
-          ─▶ an alert that holds it back is open? kept there, and raised again when that is over
-          ─▶ several alike of one wider cause? one alert of that cause, in place of them
-          ─▶ a new alert ─▶ states.step ─▶ message for the inbox and for the channels, event for the pages
+raise ─▶ its alert is open? a subject more
+      ─▶ an alert that holds it back is open? kept there, and raised again when that is over
+      ─▶ several alike of one wider cause? one alert of that cause, in place of them
+      ─▶ a new alert ─▶ states.step ─▶ message for the inbox and for the channels, event for the pages
 """
 
 from collections.abc import Callable

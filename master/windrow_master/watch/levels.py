@@ -70,15 +70,15 @@ def of_backup(level: Level, made_at_ns: int | None, began_ns: int, now_ns: int) 
     """How old the last backup is. made_at_ns: None: none is known; began_ns: when the market began."""
     age_ns = now_ns - (began_ns if made_at_ns is None else made_at_ns)
     if age_ns >= BACKUP_NS:
-        text = f"The last one was made {age_ns // DAY} days ago" if made_at_ns is not None else "No backup is known here"
+        text = (
+            f"The last one was made {age_ns // DAY} days ago" if made_at_ns is not None else "No backup is known here"
+        )
         level.add(_of_master("master.backup_old", text))
 
 
 def _of_master(code: str, text: str) -> Raise:
     rule = RULES[code]
-    return rule.raised(
-        title=rule.title, cause=MASTER, subject=MASTER, name="Master", text=text, audiences=(OPERATORS,)
-    )
+    return rule.raised(title=rule.title, cause=MASTER, subject=MASTER, name="Master", text=text, audiences=(OPERATORS,))
 
 
 class Waits:
@@ -104,7 +104,11 @@ def of_idle(level: Level, waits: Waits, view: FleetView, live: LiveView, now_ns:
     used: set[str] = set()
     idle: dict[str, list[tuple[Entry, str]]] = {}
     for entry in view:
-        held = [(slot, str(slot.holder)) for slot in entry.slots if slot.state in SLOT_HELD and slot.gpu_uuid and slot.holder]
+        held = [
+            (slot, str(slot.holder))
+            for slot in entry.slots
+            if slot.state in SLOT_HELD and slot.gpu_uuid and slot.holder
+        ]
         reading = live.get(entry.host.host_id) if held else None
         for slot, holder in held:
             value = None

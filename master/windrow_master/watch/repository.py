@@ -213,7 +213,9 @@ class AlertRepository(Repository):
         open then or later."""
         query = select(alerts).order_by(alerts.c.alert_id.desc())
         if audience is not None:
-            own = exists().where(alert_audiences.c.alert_id == alerts.c.alert_id, alert_audiences.c.audience == audience)
+            own = exists().where(
+                alert_audiences.c.alert_id == alerts.c.alert_id, alert_audiences.c.audience == audience
+            )
             query = query.where(own)
         for name, value in wanted.items():
             if name == "since_ns":

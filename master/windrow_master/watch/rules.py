@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from windrow_master.market.limits import MARKS
 from windrow_master.watch.model import SETTLE_NS, Raise
 from windrow_proto.conditions import ConditionCode, Scope, Severity, find
 from windrow_proto.units import DAY, HOUR, MINUTE
@@ -20,7 +21,7 @@ IDLE_RATIO: Final = 0.02
 """A GPU is idle while it is used no more than this."""
 LOG_LAG_NS: Final = 2 * MINUTE
 BACKUP_NS: Final = 2 * DAY
-BUDGETS: Final = (50, 80, 95)
+BUDGETS: Final = MARKS
 """Percent of a budget at which its owner is told."""
 
 
@@ -175,7 +176,9 @@ def words(code: str) -> str:
 def page() -> str:
     """The table of docs/alerts.md."""
     lines = ["| rule | severity | told to | raised by |", "|---|---|---|---|"]
-    lines += [f"| `{rule.code}` {rule.title} | {rule.severity} | {rule.audience} | {rule.signal} |" for rule in BUILT_IN]
+    lines += [
+        f"| `{rule.code}` {rule.title} | {rule.severity} | {rule.audience} | {rule.signal} |" for rule in BUILT_IN
+    ]
     return "\n".join(lines) + "\n"
 
 

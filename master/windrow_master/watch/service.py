@@ -9,9 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final
-
-import structlog
+from typing import Any, Final, TypeVar
 
 from windrow_master.fleet.lookup import find_host
 from windrow_master.fleet.states import LinkState
@@ -51,6 +49,8 @@ from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, MINUTE, SECOND
 
+T = TypeVar("T")
+
 EVENTS_MAX: Final = 500
 """Events in one transaction: others that write wait some milliseconds for it."""
 PAUSE_NS: Final = SECOND // 10
@@ -64,8 +64,6 @@ PREVIEW_NS: Final = 7 * DAY
 PREVIEW_EVENTS: Final = 5_000
 PREVIEW_SERIES: Final = 20
 PREVIEW_STEP_NS: Final = 5 * MINUTE
-
-log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +312,7 @@ class AlertService:
         return await self._store.read(lambda uow: uow[AlertRepository].silences(uow.now_wall_ns, audience))
 
     async def add_silence(self, principal: Principal, wanted: Silence) -> Silence:
-        """Silence what fits from now on, also what is open. Its id, owner and maker are the caller's. Raises TooMany."""
+        """Silence what fits from now on, also what is open; owner and maker are the caller's. Raises TooMany."""
         owner = _owner(principal)
 
         def change(uow: UnitOfWork) -> Silence:
@@ -427,7 +425,9 @@ class AlertService:
 
     # --- the inbox ---
 
-    async def inbox(self, principal: Principal, before: int | None, limit: int) -> tuple[Sequence[AlertMessage], int, int]:
+    async def inbox(
+        self, principal: Principal, before: int | None, limit: int
+    ) -> tuple[Sequence[AlertMessage], int, int]:
         """The messages for the caller, the latest first; how many are not read, and the number of the last that is."""
 
         def read(uow: UnitOfWork) -> tuple[Sequence[AlertMessage], int, int]:
@@ -448,7 +448,7 @@ class AlertService:
 
         return await self._store.write(change, name="inbox.read")
 
-    async def _written(self, change: Callable[[UnitOfWork], Any], name: str) -> Any:
+    async def _written(self, change: Callable[[UnitOfWork], T], name: str) -> T:
         found = await self._store.write(change, name=name)
         self._queue.add("time")
         return found
@@ -490,7 +490,9 @@ def _open(uow: UnitOfWork, principal: Principal, alert_id: str) -> Alert:
 
 
 def _check_alone(uow: UnitOfWork, principal: Principal, alert: Alert) -> None:
-    if Role.OPERATOR in principal.roles or set(uow[AlertRepository].audiences(alert.alert_id)) == {principal.account_id}:
+    if Role.OPERATOR in principal.roles or set(uow[AlertRepository].audiences(alert.alert_id)) == {
+        principal.account_id
+    }:
         return
     said = "Others are told of this alert, too, so that you cannot silence it. Acknowledge it: windrow alert ack"
     raise Conflict(said, subject=alert.alert_id)
@@ -499,7 +501,9 @@ def _check_alone(uow: UnitOfWork, principal: Principal, alert: Alert) -> None:
 def _own_rule(uow: UnitOfWork, principal: Principal, rule_id: str) -> OwnRule:
     found = next((one for one in uow[AlertRepository].rules(_audience(principal)) if one.rule_id == rule_id), None)
     if found is None:
-        raise NotFound("There is no such rule, or it is not yours. List yours: windrow alert rule ls", subject=rule_id[:64])
+        raise NotFound(
+            "There is no such rule, or it is not yours. List yours: windrow alert rule ls", subject=rule_id[:64]
+        )
     return found
 
 
@@ -539,4 +543,3 @@ def _past_events(rule: OwnRule, since_ns: int, uow: UnitOfWork) -> tuple[Sequenc
     rows = uow.events.newest(kind=rule.event_kind, first=first, limit=PREVIEW_EVENTS)
     found = [row for row in reversed(rows) if own_rules.fits_event(rule, row, facts.concerned(row))]
     return found, len(rows) < PREVIEW_EVENTS
-

@@ -1,6 +1,6 @@
 """Turns an event into signals: what is raised, and what is over. Pure.
 
-What the event itself does not say is asked of `Facts`, as it is now: an event may be read a moment after it was written.
+What the event itself does not say is asked of `Facts`, as it is now: an event may be read a moment after it came.
 """
 
 from collections.abc import Callable, Iterable, Mapping
