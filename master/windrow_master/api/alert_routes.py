@@ -1,5 +1,6 @@
 """Routes of alerts: see them and look after them, silence them, own rules, and the inbox of their messages."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import Query, Response
@@ -214,11 +215,9 @@ class OwnRuleBody(Body):
     event: Annotated[str | None, Field(pattern="^[a-z_]+([.][a-z_]+)+$", max_length=100, description="Its kind")] = None
     metric: Annotated[str | None, Field(max_length=100, description="As docs/metrics.md names it")] = None
     scope: Annotated[
-        dict[str, Annotated[str, Field(min_length=1, max_length=200)]],
-        Field(
-            max_length=8, description="Labels: host, gpu, tier, region; of an event host, cluster, job, access, account"
-        ),
-    ] = {}
+        Mapping[str, Annotated[str, Field(min_length=1, max_length=200)]] | None,
+        Field(max_length=8, description="host, gpu, tier, region; of an event host, cluster, job, access, account"),
+    ] = None
     comparison: Annotated[Literal[">", ">=", "<", "<="], Field(description="Of an event >=")] = ">="
     threshold: Annotated[float, Field(description="In the metric's unit; of an event the number")] = 1.0
     duration_s: Seconds = 60.0
@@ -232,7 +231,7 @@ class OwnRuleBody(Body):
             name=self.name,
             event_kind=self.event,
             metric=self.metric,
-            scope=self.scope,
+            scope=dict(self.scope or {}),
             comparison=self.comparison,
             threshold=self.threshold,
             duration_ns=round(self.duration_s * SECOND),

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final, Protocol
 
-from windrow_master.store.unit import UnitOfWork
+from windrow_master.loops import Boundary
+from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.watch.model import (
     NAMES_MAX,
     WIDER_NS,
@@ -62,6 +63,8 @@ class AlertEngine:
 
     def __init__(self, notifier: Notifier, windows: Windows) -> None:
         self._notifier, self._windows = notifier, windows
+        self.faults = Boundary("alerts of", DATABASE_FAULTS)
+        """A bug that is met with one event or alert ends only that."""
 
     def take(self, uow: UnitOfWork, signal: Signal) -> None:
         """Apply one signal."""
@@ -78,7 +81,8 @@ class AlertEngine:
             now = uow[AlertRepository].get(alert.alert_id)
             next_ = None if now is None else due(now)
             if now is not None and next_ is not None and next_[0] <= uow.now_wall_ns:
-                self._time(uow, now, next_[1])
+                with self.faults.around(now.rule), uow.attempt():
+                    self._time(uow, now, next_[1])
         return len(found)
 
     def apply(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from sqlalchemy import Select, bindparam, delete, exists, func, insert, select, update
+from sqlalchemy import Select, bindparam, delete, exists, func, insert, or_, select, update
 
 from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
 from windrow_master.store.repository import Repository
@@ -247,7 +247,7 @@ class AlertRepository(Repository):
 
     def inbox(self, audiences: Sequence[str], before: int | None, limit: int) -> Sequence[AlertMessage]:
         """The messages of these audiences, the latest first."""
-        own = select(inbox.c.number).where(inbox.c.audience.in_(audiences))
+        own = select(inbox.c.number).where(or_(*(inbox.c.audience == one for one in audiences)))
         query = select(alert_messages).where(alert_messages.c.number.in_(own)).order_by(alert_messages.c.number.desc())
         if before is not None:
             query = query.where(alert_messages.c.number < before)

@@ -1,4 +1,4 @@
-"""The one table of built-in alert rules. Every condition that a person has to look at is a rule of its own, too. Pure."""
+"""The one table of built-in alert rules. Each condition that a person has to look at is a rule, too. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -116,7 +116,8 @@ BUILT_IN: Final = (
         for percent in BUDGETS
     ),
     Rule(
-        "balance.low", _PAGE, "Balance low", "Add credits, or end what is not needed: what runs ends when they are gone.",
+        "balance.low", _PAGE, "Balance low",
+        "Add credits, or end what is not needed: what runs ends when they are gone.",
         _RENTER, "rental.funds_low",
     ),
     Rule(

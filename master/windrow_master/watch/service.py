@@ -15,7 +15,7 @@ from windrow_master.fleet.lookup import find_host
 from windrow_master.fleet.states import LinkState
 from windrow_master.fleet.view import FleetView
 from windrow_master.identity.model import Principal, Role
-from windrow_master.loops import again, ends_alone, when_due
+from windrow_master.loops import again, when_due
 from windrow_master.store.model import EventRow
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -125,7 +125,8 @@ class AlertService:
             if not is_more:
                 break
         if due_ns is not None:
-            wait_ns = max(0, due_ns - self._clock.wall_ns())
+            wait_ns = due_ns - self._clock.wall_ns()
+            wait_ns = wait_ns if wait_ns > 0 else SECOND  # a bug was met with it
             self._queue.add("time", self._clock.monotonic_ns() + wait_ns)
 
     async def look(self) -> None:
@@ -165,7 +166,7 @@ class AlertService:
         rows = uow.events.after(cursor, limit=EVENTS_MAX, kinds=self._kinds)
         facts = StoredFacts(uow)
         for row in rows:
-            with ends_alone("alert_event", event=row.number), uow.attempt():
+            with self._engine.faults.around(row.kind), uow.attempt():
                 for signal in signals_of(row, facts):
                     self._engine.take(uow, signal)
                 self._own_events(uow, row, facts)
@@ -342,7 +343,7 @@ class AlertService:
             repository, now_ns = uow[AlertRepository], uow.now_wall_ns
             known = [one for one in repository.silences(now_ns, _audience(principal)) if one.silence_id == silence_id]
             if not known:
-                raise NotFound("There is no such silence, or it is over. List them: windrow alert silence ls")
+                raise NotFound("There is no such silence, or it is over. List them: windrow alert silences ls")
             repository.remove_silence(silence_id)
             uow.audit(principal.actor, "alert.silence_remove", silence_id)
             for alert in repository.open_alerts():

@@ -1,5 +1,7 @@
 """Alerts, their messages, people's own rules and silences."""
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -8,22 +10,23 @@ down_revision = "0044_fleet_counts"
 branch_labels = None
 depends_on = None
 
+_column: Any = sa.Column
 SERIAL = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _words(name: str, size: int, **more: bool) -> sa.Column[str]:
+def _words(name: str, size: int, **more: bool) -> Any:
     return sa.Column(name, sa.String(length=size), nullable=more.get("nullable", False))
 
 
-def _whole(*names: str, nullable: bool = False) -> list[sa.Column[int]]:
+def _whole(*names: str, nullable: bool = False) -> list[Any]:
     return [sa.Column(name, sa.BigInteger(), nullable=nullable) for name in names]
 
 
-def _texts(*names: str) -> list[sa.Column[str]]:
+def _texts(*names: str) -> list[Any]:
     return [sa.Column(name, sa.Text(), nullable=False) for name in names]
 
 
-def _of_alert(table: str) -> sa.ForeignKeyConstraint:
+def _of_alert(table: str) -> Any:
     name = op.f(f"fk_{table}_alert_id_alerts")
     return sa.ForeignKeyConstraint(["alert_id"], ["alerts.alert_id"], name=name, ondelete="CASCADE")
 
@@ -37,8 +40,8 @@ def upgrade() -> None:
         "alert_rules",
         *(_words("rule_id", 64), _words("owner", 64), _words("name", 100)),
         *(_words("event_kind", 100, nullable=True), _words("metric", 100, nullable=True)),
-        *(sa.Column("scope", sa.JSON(), nullable=False), _words("comparison", 2)),
-        *(sa.Column("threshold", sa.Float(), nullable=False), *_whole("duration_ns"), _words("severity", 20)),
+        *(_column("scope", sa.JSON(), nullable=False), _words("comparison", 2)),
+        *(_column("threshold", sa.Float(), nullable=False), *_whole("duration_ns"), _words("severity", 20)),
         *(*_whole("created_at_ns"), _words("created_by", 200)),
         sa.PrimaryKeyConstraint("rule_id", name=op.f("pk_alert_rules")),
     )
@@ -67,14 +70,14 @@ def _alerts() -> None:
         *(_words("acked_by", 200), *_whole("silenced_until_ns", "settles_at_ns", nullable=True)),
         *(*_whole("escalate_ns", "escalates_at_ns", nullable=True), *_whole("escalations")),
         *(*_whole("resolved_at_ns", "due_at_ns", nullable=True), *_whole("flaps"), _words("assignee", 200)),
-        *(sa.Column("simulated", sa.Boolean(), nullable=False), *_whole("subject_count"), _words("wider", 200)),
-        sa.Column("fields", sa.JSON(), nullable=False),
+        *(_column("simulated", sa.Boolean(), nullable=False), *_whole("subject_count"), _words("wider", 200)),
+        _column("fields", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("alert_id", name=op.f("pk_alerts")),
     )
     op.create_index(op.f("ix_alerts_resolved_at_ns"), "alerts", ["resolved_at_ns"])
     op.create_index(op.f("ix_alerts_due_at_ns"), "alerts", ["due_at_ns"])
     is_open = sa.text("resolved_at_ns IS NULL")
-    where = {"sqlite_where": is_open, "postgresql_where": is_open}
+    where: dict[str, Any] = {"sqlite_where": is_open, "postgresql_where": is_open}
     op.create_index("uq_alerts_open", "alerts", ["rule", "cause"], unique=True, **where)
     op.create_index("ix_alerts_wider", "alerts", ["rule", "wider"], **where)
 
@@ -84,12 +87,12 @@ def _parts() -> None:
         "alert_subjects",
         *(_words("alert_id", 64), _words("rule", 100), _words("cause", 200), _words("subject", 200)),
         *(_words("name", 200), *_whole("since_ns"), *_whole("cleared_at_ns", nullable=True)),
-        sa.Column("held", sa.JSON(), nullable=True),
+        _column("held", sa.JSON(), nullable=True),
         sa.PrimaryKeyConstraint("alert_id", "rule", "cause", "subject", name=op.f("pk_alert_subjects")),
         _of_alert("alert_subjects"),
     )
     is_now = sa.text("cleared_at_ns IS NULL")
-    where = {"sqlite_where": is_now, "postgresql_where": is_now}
+    where: dict[str, Any] = {"sqlite_where": is_now, "postgresql_where": is_now}
     op.create_index("ix_alert_subjects_now", "alert_subjects", ["cause", "rule"], **where)
     op.create_table(
         "alert_audiences",
@@ -100,7 +103,7 @@ def _parts() -> None:
     op.create_index(op.f("ix_alert_audiences_alert_id"), "alert_audiences", ["alert_id"])
     op.create_table(
         "alert_notes",
-        sa.Column("number", SERIAL, nullable=False),
+        _column("number", SERIAL, nullable=False),
         *(_words("alert_id", 64), *_whole("at_ns"), _words("actor", 200), _words("kind", 20), *_texts("text")),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_alert_notes")),
         _of_alert("alert_notes"),
@@ -111,9 +114,9 @@ def _parts() -> None:
 def _messages() -> None:
     op.create_table(
         "alert_messages",
-        sa.Column("number", SERIAL, nullable=False),
+        _column("number", SERIAL, nullable=False),
         *(_words("message_id", 100), _words("alert_id", 64), *_whole("at_ns")),
-        sa.Column("body", sa.JSON(), nullable=False),
+        _column("body", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("number", name=op.f("pk_alert_messages")),
         sa.UniqueConstraint("message_id", name=op.f("uq_alert_messages_message_id")),
         _of_alert("alert_messages"),
@@ -122,7 +125,7 @@ def _messages() -> None:
     op.create_index(op.f("ix_alert_messages_alert_id"), "alert_messages", ["alert_id"])
     op.create_table(
         "inbox",
-        *(_words("audience", 64), sa.Column("number", SERIAL, nullable=False)),
+        *(_words("audience", 64), _column("number", SERIAL, nullable=False)),
         sa.PrimaryKeyConstraint("audience", "number", name=op.f("pk_inbox")),
         sa.ForeignKeyConstraint(
             ["number"],
