@@ -127,7 +127,7 @@ export interface AlertOut {
   /** How often it came back before it was resolved */
   flaps: number;
   assignee: string | null;
-  /** GPUs, hosts or jobs that have the trouble now */
+  /** GPUs, hosts or jobs that have the trouble now, with those held back */
   subject_count: number;
   /** The names of the first of them */
   subjects: string[];
@@ -3982,7 +3982,7 @@ export interface WholeAlertOut {
   /** How often it came back before it was resolved */
   flaps: number;
   assignee: string | null;
-  /** GPUs, hosts or jobs that have the trouble now */
+  /** GPUs, hosts or jobs that have the trouble now, with those held back */
   subject_count: number;
   /** The names of the first of them */
   subjects: string[];

@@ -15,9 +15,9 @@ from windrow_master.api.paging import Cursor, Limit, Moment, moment, page, page_
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.watch import rules as table
-from windrow_master.watch.model import AlertState, MessageKind, Silence
+from windrow_master.watch.model import Alert, AlertState, MessageKind, Silence
 from windrow_master.watch.own_rules import OwnRule
-from windrow_master.watch.service import SILENCE_NS_MAX, AlertView
+from windrow_master.watch.service import SILENCE_NS_MAX, Affected, AlertView
 from windrow_proto.conditions import Severity
 from windrow_proto.errors import InvalidInput
 from windrow_proto.units import SECOND
@@ -51,7 +51,9 @@ class AlertOut(Out):
     resolved_at: Time | None
     flaps: Annotated[int, Field(description="How often it came back before it was resolved")]
     assignee: str | None
-    subject_count: Annotated[int, Field(description="GPUs, hosts or jobs that have the trouble now")]
+    subject_count: Annotated[
+        int, Field(description="GPUs, hosts or jobs that have the trouble now, with those held back")
+    ]
     subjects: Annotated[list[str], Field(description="The names of the first of them")]
     simulated: bool
 
@@ -130,11 +132,16 @@ class CommentBody(Body):
     text: Annotated[str, Field(min_length=1, max_length=2_000)]
 
 
+def _short(found: tuple[Alert, Affected]) -> dict[str, Any]:
+    alert, (names, count) = found
+    return AlertOut.of(alert, subjects=list(names), subject_count=count)
+
+
 def _whole(view: AlertView) -> dict[str, Any]:
-    names = [one.name for one in view.subjects if one.cleared_at_ns is None][:6]
     return WholeAlertOut.of(
         view.alert,
-        subjects=names,
+        subjects=list(view.affected[0]),
+        subject_count=view.affected[1],
         audiences=list(view.audiences),
         affected=[SubjectOut.of(one) for one in view.subjects],
         notes=[NoteOut.of(one) for one in view.notes],
@@ -164,7 +171,7 @@ async def alerts(
     given = {name: value for name, value in wanted.items() if value is not None}
     before, is_open = read_cursor(cursor) or None, state == "open"
     found = await services.alerts.list(principal, given, before, limit + 1, is_open=is_open)
-    return page(found, limit, lambda one: AlertOut.of(one[0], subjects=list(one[1])), lambda one: str(one[0].alert_id))
+    return page(found, limit, _short, lambda one: str(one[0].alert_id))
 
 
 @route.get("/alerts/{alert_id}", may=Permission.ALERTS_READ, reach=Reach.OWN_OR_OVERSEEN, answer=WholeAlertOut)

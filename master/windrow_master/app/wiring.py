@@ -99,6 +99,7 @@ from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
 from windrow_master.watch.engine import InboxOnly, silenced_until
 from windrow_master.watch.service import AlertService, Watched
+from windrow_master.watch.service import forget_account as forget_alerts
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.conditions import Stated
 from windrow_proto.data_directory import DirectoryLock
@@ -635,6 +636,7 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)

@@ -292,6 +292,13 @@ class AlertRepository(Repository):
         """Remove a silence."""
         self._connection.execute(delete(alert_silences).where(alert_silences.c.silence_id == silence_id))
 
+    def forget_audience(self, audience: str) -> None:
+        """Remove the rules, silences and messages of an audience."""
+        for table in (alert_rules, alert_silences):
+            self._connection.execute(delete(table).where(table.c.owner == audience))
+        for table in (alert_audiences, inbox):
+            self._connection.execute(delete(table).where(table.c.audience == audience))
+
     def _alerts(self, query: Select[Any]) -> Sequence[Alert]:
         return [_alert(row._mapping) for row in self._connection.execute(query)]
 

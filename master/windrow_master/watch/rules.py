@@ -122,11 +122,11 @@ BUILT_IN: Final = (
     ),
     Rule(
         "lease.ending", _TICKET, "Lease ends soon",
-        "Save what is to stay: `windrow cp`, or a volume. The cluster ends by the duration that was asked for.",
+        "Save what is to stay, in a volume or by `windrow cluster files CLUSTER`. The cluster ends by the duration that was asked for.",
         _RENTER, "cluster.running, with a duration of an hour or more",
     ),
     Rule(
-        "lease.idle", _TICKET, "Rented and idle", "End it if it was forgotten: `windrow cluster rm CLUSTER`.",
+        "lease.idle", _TICKET, "Rented and idle", "End it if it was forgotten: `windrow cluster delete CLUSTER`.",
         _RENTER, f"no GPU of a cluster was used more than {IDLE_RATIO:.0%} for 30 minutes",
     ),
     Rule(

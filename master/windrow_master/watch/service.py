@@ -26,6 +26,7 @@ from windrow_master.watch.engine import AlertEngine, Notifier, Windows
 from windrow_master.watch.facts import StoredFacts
 from windrow_master.watch.levels import Level, Waits
 from windrow_master.watch.model import (
+    NAMES_MAX,
     OPERATORS,
     Alert,
     AlertMessage,
@@ -82,11 +83,16 @@ class Watched:
         return self.telemetry.live
 
 
+Affected = tuple[Sequence[str], int]
+"""The names of the first subjects that have the trouble now, and how many there are, with those held back."""
+
+
 @dataclass(frozen=True, slots=True)
 class AlertView:
     """An alert with all that belongs to it."""
 
     alert: Alert
+    affected: Affected
     audiences: tuple[str, ...]
     subjects: Sequence[Subject]
     notes: Sequence[Note]
@@ -232,13 +238,13 @@ class AlertService:
 
     async def list(
         self, principal: Principal, wanted: Mapping[str, Any], before: str | None, limit: int, *, is_open: bool
-    ) -> Sequence[tuple[Alert, tuple[str, ...]]]:
-        """The alerts that concern the caller, the latest first, each with the first names of its subjects."""
+    ) -> Sequence[tuple[Alert, Affected]]:
+        """The alerts that concern the caller, the latest first, each with what has the trouble."""
 
-        def read(uow: UnitOfWork) -> Sequence[tuple[Alert, tuple[str, ...]]]:
+        def read(uow: UnitOfWork) -> Sequence[tuple[Alert, Affected]]:
             repository, audience = uow[AlertRepository], _audience(principal)
             found = repository.list(audience, wanted, before, limit, is_open=is_open)
-            return [(one, tuple(repository.has_now(one.alert_id, 6)[0])) for one in found]
+            return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
 
         return await self._store.read(read)
 
@@ -455,6 +461,11 @@ class AlertService:
         return found
 
 
+def forget_account(uow: UnitOfWork, account_id: str) -> None:
+    """Remove what is a project's own: rules, silences, and its messages."""
+    uow[AlertRepository].forget_audience(account_id)
+
+
 def sees(uow: UnitOfWork, principal: Principal, alert_id: str) -> bool:
     """Return whether an alert is one of the caller's; overseers see all."""
     audience, audiences = _audience(principal), uow[AlertRepository].audiences(alert_id)
@@ -511,9 +522,13 @@ def _own_rule(uow: UnitOfWork, principal: Principal, rule_id: str) -> OwnRule:
 def _view(uow: UnitOfWork, alert: Alert) -> AlertView:
     repository, alert_id = uow[AlertRepository], alert.alert_id
     return AlertView(
-        alert, repository.audiences(alert_id), repository.subjects(alert_id), repository.notes(alert_id),
+        alert,
+        repository.has_now(alert_id, NAMES_MAX),
+        repository.audiences(alert_id),
+        repository.subjects(alert_id),
+        repository.notes(alert_id),
         repository.messages(alert_id),
-    )  # fmt: skip
+    )
 
 
 def _noted(uow: UnitOfWork, principal: Principal, alert: Alert, kind: str, text: str = "") -> None:

@@ -1,12 +1,14 @@
 """Which alerts signals make: one cause is one alert, what is held back is told when it still holds, silences."""
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.master_support import ManualClock, opened_store
 from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.engine import AlertEngine, InboxOnly, silenced_until
 from windrow_master.watch.model import OPERATORS, AlertMessage, Clear, Raise, Signal, Silence
 from windrow_master.watch.repository import AlertRepository
@@ -22,7 +24,11 @@ class World:
         self.engine = AlertEngine(InboxOnly(), silenced_until)
 
     def take(self, *signals: Signal) -> None:
-        self.store.write_now(lambda uow: [self.engine.take(uow, one) for one in signals], name="take")
+        for one in signals:
+            self.store.write_now(partial(self._take, one), name="take")
+
+    def _take(self, signal: Signal, uow: UnitOfWork) -> None:
+        self.engine.take(uow, signal)
 
     def after(self, duration_ns: int) -> None:
         self.clock.advance(duration_ns)

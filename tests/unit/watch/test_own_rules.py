@@ -66,7 +66,7 @@ def test_of_events_a_small_whole_number_is_counted(changes: dict[str, object]) -
 
 
 def test_a_metric_is_read_of_the_hosts_that_its_labels_and_its_owner_name() -> None:
-    gpus = tuple(GpuFacts(uuid=GpuUuid(f"GPU-{number}"), index=number, name="H100") for number in range(2))
+    gpus = tuple(GpuFacts(GpuUuid(f"GPU-{number}"), number, "nvidia", "H100") for number in range(2))
     host = Host(
         HostId("host_1"), "gpu-7", AccountId("account_1"), False, 0, region="north", inventory=Inventory(gpus=gpus)
     )

@@ -128,8 +128,16 @@ def test_a_cluster_tells_of_lost_members_and_of_its_end_before_it_comes() -> Non
 
 
 def test_a_budget_is_told_at_each_mark_to_its_project_and_the_mark_before_is_over() -> None:
-    fields = {"spender": "token_1", "limit": "max_monthly_cost", "name": "ci", "until_ns": str(NOW + HOUR)}
-    found = read("limit.reached", "account_1", "token_1", percent="80", **fields)
+    ends = str(NOW + HOUR)
+    found = read(
+        "limit.reached",
+        "account_1",
+        "token_1",
+        percent="80",
+        spender="token_1",
+        limit="max_monthly_cost",
+        until_ns=ends,
+    )
     one = raised(found)
     assert (one.rule, one.cause, one.audiences, one.until_ns) == ("budget.80", "token_1", ("account_1",), NOW + HOUR)
     assert cleared(found) == [Clear("token_1", "budget.50", "max_monthly_cost")]
