@@ -122,7 +122,7 @@ BUILT_IN: Final = (
     ),
     Rule(
         "lease.ending", _TICKET, "Lease ends soon",
-        "Save what is to stay, in a volume or by `windrow cluster files CLUSTER`. The cluster ends by the duration that was asked for.",
+        "Save what is to stay, in a volume or by `windrow cluster files CLUSTER`. Its duration was asked for.",
         _RENTER, "cluster.running, with a duration of an hour or more",
     ),
     Rule(

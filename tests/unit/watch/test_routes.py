@@ -17,7 +17,7 @@ from windrow_master.api.alert_routes import (
     WholeAlertOut,
 )
 from windrow_master.api.answers import Page
-from windrow_proto.units import HOUR, MINUTE, time_text
+from windrow_proto.units import HOUR, MINUTE, SECOND, time_text
 
 
 @pytest.fixture
@@ -30,6 +30,7 @@ async def two(tmp_path: Path) -> AsyncIterator[TwoRenters]:
 async def happen(two: TwoRenters, kind: str, *subjects: str, **fields: str) -> None:
     two.services.store.write_now(lambda uow: uow.event(kind, subjects, f"{kind} happened", fields, "master"), name=kind)
     await two.services.alerts.turn()
+    two.clock.advance(SECOND)
 
 
 async def low_funds(two: TwoRenters) -> str:
