@@ -14,6 +14,7 @@ from windrow_master.loops import Boundary
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.watch.model import (
     NAMES_MAX,
+    OPERATORS,
     WIDER_NS,
     Alert,
     AlertMessage,
@@ -203,7 +204,13 @@ class AlertEngine:
         repository.note(alert.alert_id, uow.now_wall_ns, "master", kind.value, text)
         fields = {"rule": alert.rule, "severity": alert.severity.value, "cause": alert.cause}
         said = alert.title if kind is MessageKind.FIRING else f"{alert.title}: {text}"
-        uow.event(f"alert.{kind}", (alert.alert_id,), said, fields, "master")
+        uow.event(f"alert.{kind}", event_subjects(uow, alert.alert_id), said, fields, "master")
+
+
+def event_subjects(uow: UnitOfWork, alert_id: str) -> tuple[str, ...]:
+    """The subjects of an event about an alert: with the project that is told, whose pages follow it."""
+    accounts = [one for one in uow[AlertRepository].audiences(alert_id) if one != OPERATORS]
+    return (alert_id, *accounts) if len(accounts) == 1 else (alert_id,)
 
 
 def _ended(alert: Alert) -> str:

@@ -22,7 +22,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.watch import levels, own_rules
-from windrow_master.watch.engine import AlertEngine, Notifier, Windows
+from windrow_master.watch.engine import AlertEngine, Notifier, Windows, event_subjects
 from windrow_master.watch.facts import StoredFacts
 from windrow_master.watch.levels import Level, Waits
 from windrow_master.watch.model import (
@@ -534,7 +534,8 @@ def _view(uow: UnitOfWork, alert: Alert) -> AlertView:
 def _noted(uow: UnitOfWork, principal: Principal, alert: Alert, kind: str, text: str = "") -> None:
     uow[AlertRepository].note(alert.alert_id, uow.now_wall_ns, principal.actor, kind, text)
     said = f"{alert.title}: {kind}" + (f": {text}" if text else "")
-    uow.event(f"alert.{kind}", (alert.alert_id,), said, {"rule": alert.rule, "cause": alert.cause}, principal.actor)
+    fields = {"rule": alert.rule, "cause": alert.cause}
+    uow.event(f"alert.{kind}", event_subjects(uow, alert.alert_id), said, fields, principal.actor)
 
 
 def _over(uow: UnitOfWork) -> Sequence[Clear]:

@@ -46,16 +46,18 @@ async def test_operators_see_all_and_a_project_its_own(two: TwoRenters) -> None:
     every = await two.operator.get("/alerts")
     assert_described(every, Page[AlertOut])
     assert [one["rule"] for one in every.json()["items"]] == ["relay.down", "budget.95"]
-    assert [one["rule"] for one in (await two.operator.get("/alerts?rule=relay.down")).json()["items"]] == [
-        "relay.down"
-    ]
+    (narrowed,) = (await two.operator.get("/alerts?rule=relay.down")).json()["items"]
+    assert (narrowed["rule"], narrowed["cause"]) == ("relay.down", "access_1")
     assert (await two.quiet.client.get("/alerts")).json()["items"] == []
     for what in ("", "/acknowledge", "/comment"):
         client, body = two.quiet.client, {"text": "x"} if what == "/comment" else {}
         answer = await (client.post(path + what, json=body) if what else client.get(path))
         assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
-    events = (await two.quiet.client.get("/events")).json()["items"]
-    assert not [one for one in events if one["kind"].startswith("alert.")]
+    of_it, of_project = f"/events?subject={path[len('/alerts/') :]}", f"/events?subject={two.noisy.account_id}"
+    assert (await two.quiet.client.get(of_it)).json().get("items", []) == []
+    for told in (of_it, of_project):
+        kinds = [one["kind"] for one in (await two.noisy.client.get(told)).json()["items"]]
+        assert "alert.firing" in kinds, "its pages follow it"
 
 
 async def test_an_alert_is_acknowledged_assigned_commented_silenced_and_resolved(two: TwoRenters) -> None:
@@ -113,7 +115,7 @@ async def test_own_rules_are_previewed_added_changed_and_removed(two: TwoRenters
     assert (await api.delete(f"/alert-rules/{rule_id}")).status_code == 204
     assert (await api.get("/alerts")).json()["items"] == []
     wrong = await api.post("/alert-rules", json={"name": "x", "metric": "gpu_power_watts", "scope": {"flavour": "x"}})
-    assert (wrong.status_code, wrong.json()["code"]) == (400, "invalid_input")
+    assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_input")
 
 
 async def test_a_silence_covers_what_is_open_and_its_end_tells_it_again_no_more(two: TwoRenters) -> None:
@@ -128,4 +130,4 @@ async def test_a_silence_covers_what_is_open_and_its_end_tells_it_again_no_more(
     await two.services.alerts.turn()
     assert (await two.operator.get("/inbox")).json()["unread"] == 2, "the second is told now"
     past = await two.operator.post("/alert-silences", json={"ends_at": time_text(0)})
-    assert past.status_code == 400
+    assert (past.status_code, past.json()["code"]) == (422, "invalid_input")
