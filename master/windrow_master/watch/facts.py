@@ -2,11 +2,10 @@
 
 from windrow_master.clusters import lookup as clusters
 from windrow_master.clusters.model import Cluster
-from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.fleet import lookup as fleet
 from windrow_master.fleet.model import Host
+from windrow_master.jobs import answers as jobs
 from windrow_master.jobs.model import Job, JobId
-from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
@@ -34,16 +33,15 @@ class StoredFacts:
 
     def job(self, job_id: str) -> Job | None:
         """One job."""
-        return self._uow[JobRepository].get(JobId(job_id)) if job_id else None
+        return jobs.find(self._uow, JobId(job_id)) if job_id else None
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
-        for held in self._uow[WorkloadRepository].held_on(HostId(host_id)):
-            cluster = clusters.find(self._uow, held.cluster_id)
-            if cluster is not None and cluster.request.hosts >= SAME_JOB:
-                job = self._uow[JobRepository].living_of_cluster(cluster.cluster_id)
-                return (cluster.cluster_id, cluster.name) if job is None else (job.job_id, job.name)
-        return None
+        cluster = clusters.over_several(self._uow, HostId(host_id), SAME_JOB)
+        if cluster is None:
+            return None
+        job = jobs.living_of_cluster(self._uow, cluster.cluster_id)
+        return (cluster.cluster_id, cluster.name) if job is None else (job.job_id, job.name)
 
     def concerned(self, row: EventRow) -> frozenset[str]:
         """The accounts that an event is about: those that may see it."""

@@ -181,7 +181,3 @@ def page() -> str:
         f"| `{rule.code}` {rule.title} | {rule.severity} | {rule.audience} | {rule.signal} |" for rule in BUILT_IN
     ]
     return "\n".join(lines) + "\n"
-
-
-if __name__ == "__main__":
-    print(page(), end="")

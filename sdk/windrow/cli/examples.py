@@ -66,7 +66,10 @@ windrow alert rule ls
 windrow alert rule add hot --metric gpu_temperature_celsius --above 80 --for 5m
 windrow alert rule preview --metric gpu_temperature_celsius --above 80 --for 5m
 windrow alert rule rm hot
+windrow alert unsilence 3f2a9c01
 windrow alert silences add --host gpu-7 --for 2h
+windrow alert silences ls
+windrow alert silences rm 8c1d0e42
 windrow volume create data --max-size 100GB
 windrow volume ls
 windrow volume show data

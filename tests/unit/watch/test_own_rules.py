@@ -101,6 +101,4 @@ def test_a_metric_that_holds_for_the_whole_duration_would_have_fired() -> None:
 
 
 def test_the_page_has_the_table_of_built_in_rules() -> None:
-    assert rules.page() in PAGE.read_text(), (
-        "put what `python -m windrow_master.watch.rules` prints into docs/alerts.md"
-    )
+    assert rules.page() in PAGE.read_text(), "put what rules.page() returns into docs/alerts.md"
