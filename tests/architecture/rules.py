@@ -107,7 +107,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("network",),
     ("storage",),
     ("jobs",),
-    ("onboarding", "acceptance", "hybrid", "handbook"),
+    ("onboarding", "acceptance", "hybrid", "handbook", "watch"),
     ("accounts", "billing", "lifecycle", "records"),
     ("config",),
     ("recovery",),

@@ -39,7 +39,17 @@ _WARNINGS: Final = frozenset(
     }
 )
 INFO_BEGINNINGS: Final = (
-    *("bandwidth.", "cluster.", "command.", "host.proving", "host.suspect", "host.verifying", "job.", "join_token."),
+    *(
+        "alert.",
+        "bandwidth.",
+        "cluster.",
+        "command.",
+        "host.proving",
+        "host.suspect",
+        "host.verifying",
+        "job.",
+        "join_token.",
+    ),
     *("rental.closed", "slot.tier", "terminal.", "token.", "tunnel.", "volume.", "workload."),
 )
 """How the kinds of events begin that go with everyday work, but for those above."""

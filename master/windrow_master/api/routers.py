@@ -7,6 +7,7 @@ from fastapi.routing import APIRoute
 from windrow_master.api import (
     access_routes,
     account_routes,
+    alert_routes,
     artefact_routes,
     audit_routes,
     bandwidth_routes,
@@ -67,6 +68,7 @@ ROUTES: Final[tuple[Routes, ...]] = (
     account_routes.route,
     record_routes.route,
     audit_routes.route,
+    alert_routes.route,
     cluster_routes.route,
     workload_routes.route,
     terminal_routes.route,

@@ -44,6 +44,7 @@ from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
+from windrow_master.watch.service import AlertService
 from windrow_proto.conditions import Stated
 from windrow_proto.ports import Clock, Rng
 
@@ -117,6 +118,7 @@ class Services:
     registry: ResourceRegistry
     price_book: PriceBook
     router: Router
+    alerts: AlertService
     local_user: LocalUser | None
     """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

@@ -11,13 +11,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from windrow_master.acceptance.rental import Ways
 from windrow_master.acceptance.service import ProofService
 from windrow_master.acceptance.under_way import UnderWay
 from windrow_master.accesses.failover_test.model import Supervisor
 from windrow_master.accesses.failover_test.service import TrialService
+from windrow_master.accesses.news import AccessNewsWriter
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
 from windrow_master.api.local_user import LocalUser
@@ -53,7 +54,7 @@ from windrow_master.link.accesses import Accesses
 from windrow_master.link.certificates import MarketIdentities
 from windrow_master.link.hub import LinkHub
 from windrow_master.link.routes import Routes
-from windrow_master.loops import GivenUp
+from windrow_master.loops import GivenUp, again
 from windrow_master.mail.service import MailService
 from windrow_master.mail.settings import MailSettings
 from windrow_master.market import messages as market_says
@@ -73,6 +74,7 @@ from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
+from windrow_master.recovery.last import last
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
@@ -95,7 +97,11 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
+from windrow_master.watch.engine import InboxOnly, silenced_until
+from windrow_master.watch.service import AlertService, Watched
+from windrow_master.watch.service import forget_account as forget_alerts
 from windrow_proto.ballast import ReservedDisk
+from windrow_proto.conditions import Stated
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import InvalidInput, StorageFailed
@@ -104,7 +110,10 @@ from windrow_proto.keys import ExchangeKey, TlsIdentity
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
 from windrow_proto.sealed import SealKey
+from windrow_proto.units import SECOND
 from windrow_proto.version import VERSION
+
+ACCESS_NEWS_EVERY_NS: Final = SECOND
 
 
 class KeysUnusable(StorageFailed):
@@ -163,6 +172,7 @@ class Master:
     reached: Reached
     hub: LinkHub
     services: Services
+    access_news: AccessNewsWriter
     executors: tuple[Executor, ...]
 
     @property
@@ -211,6 +221,8 @@ class Master:
         yield services.jobs.controller.run()
         yield services.volume_controller.run()
         yield services.results.run()
+        yield services.alerts.run()
+        yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -259,7 +271,7 @@ def build(
         if missing := ", ".join(store.messages.missing()):
             raise LookupError(f"Nobody handles these messages: {missing}. Register them in app/wiring.py.")
         parts.audit.start()
-        return Master(store, parts.authority, parts.reached, parts.hub, services, (parts.executor,))
+        return Master(store, parts.authority, parts.reached, parts.hub, services, parts.access_news, (parts.executor,))
     except BaseException:
         store.close()
         raise
@@ -317,6 +329,19 @@ class _Parts:
     @cached_property
     def trunk_accesses(self) -> Accesses:
         return Accesses({}, self.clock, self.accesses.is_drained)
+
+    @cached_property
+    def access_news(self) -> AccessNewsWriter:
+        return AccessNewsWriter(self.store, self.clock)
+
+    @cached_property
+    def alerts(self) -> AlertService:
+        watched = Watched(self.fleet.view, self.telemetry, self._stated, lambda: _backup_at_ns(self.data_dir))
+        return AlertService(self.store, self.clock, watched, InboxOnly(), silenced_until)
+
+    def _stated(self) -> Iterator[Stated]:
+        for tell in self.health.conditions:
+            yield from tell()
 
     @cached_property
     def fleet(self) -> FleetService:
@@ -576,6 +601,7 @@ class _Parts:
             registry=registry,
             price_book=book,
             router=Router(self.store, clusters, registry, book, self.clock),
+            alerts=self.alerts,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 
@@ -610,6 +636,7 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
@@ -632,6 +659,7 @@ def _register(parts: _Parts) -> None:
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
+    parts.trunk_accesses.on_news(parts.access_news.note)
     fleet.on_change(parts.jobs.controller.fleet_changed)
     wiring_history.introduce(parts.telemetry, parts.store)
 
@@ -652,6 +680,11 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
             "restore these from a backup.",
             subject=str(folder),
         ) from error
+
+
+def _backup_at_ns(data_dir: Path) -> int | None:
+    found = last(data_dir)
+    return None if found is None else found.made_at_ns
 
 
 def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:

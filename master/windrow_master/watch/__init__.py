@@ -1,1 +1,1 @@
-"""Alerts: raises them from events and measurements, follows their life, and brings them to people."""
+"""Alerts: what is wrong is told once to the people whom it concerns, until it is over."""

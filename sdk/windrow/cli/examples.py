@@ -59,6 +59,20 @@ windrow template save lab-a100 --of lab
 windrow template ls
 windrow template show lab-a100
 windrow template delete lab-a100
+windrow alert ls
+windrow alert show 3f2a9c01
+windrow alert ack 3f2a9c01 --reason 'on my way'
+windrow alert silence 3f2a9c01 --for 2h
+windrow alert comment 3f2a9c01 'the fan is replaced'
+windrow alert assign 3f2a9c01 ana
+windrow alert rule ls
+windrow alert rule add hot --metric gpu_temperature_celsius --above 80 --for 5m
+windrow alert rule preview --metric gpu_temperature_celsius --above 80 --for 5m
+windrow alert rule rm hot
+windrow alert unsilence 3f2a9c01
+windrow alert silences add --host gpu-7 --for 2h
+windrow alert silences ls
+windrow alert silences rm 8c1d0e42
 windrow volume create data --max-size 100GB
 windrow volume ls
 windrow volume show data

@@ -52,6 +52,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "gpu": Verb(PROVIDE, "hosts:gpu_app"),
     "command": Verb(PROVIDE, "hosts:command_app"),
     "event": Verb(PROVIDE, "hosts:event_app"),
+    "alert": Verb(OPERATE, "alerts:alert_app"),
     "access": Verb(OPERATE, "accesses:access_app"),
     "account": Verb(OPERATE, "people:people_app"),
     "credit": Verb(OPERATE, "people:credit_app"),
