@@ -104,6 +104,16 @@ export interface AgentOut {
   version: number;
 }
 
+/** The alerts that a user gets by mail without a channel. */
+export interface AlertMailBody {
+  level: MailLevel;
+}
+
+/** The alerts that a user gets by mail without a channel: none, the urgent ones (severity page), or all (page and ticket). */
+export interface AlertMailOut {
+  level: MailLevel;
+}
+
 /** Facts found in the program. `reason` is set if the program could not be read. */
 export interface AnalysisOut {
   facts: FactOut[];
@@ -391,6 +401,68 @@ export interface CertificateOut {
   trunk_addresses: string[];
 }
 
+/** A new channel. */
+export interface ChannelBody {
+  name: string;
+  /** Alerts of less are not sent */
+  min_severity?: Severity;
+  /** Rules of alerts, such as host.*; empty: all */
+  rules?: string[];
+  quiet?: QuietBody | null;
+  /** What can wait goes together, as often; not of a webhook */
+  digest_minutes?: number | null;
+  is_enabled?: boolean;
+  kind: ChannelKind;
+  /** A mail address, or a URL */
+  target: string;
+  /** Whose alerts it gets */
+  scope?: Scope;
+}
+
+/** The way of a channel. Apprise knows Slack, Teams, ntfy, PagerDuty and others. */
+export type ChannelKind = "mail" | "webhook" | "apprise";
+
+/** A channel, and the secret by which its receiver verifies messages. */
+export interface ChannelMadeOut {
+  channel: ChannelOut;
+  /** Shown this once; null: no webhook */
+  secret: string | null;
+}
+
+/** A channel. */
+export interface ChannelOut {
+  id: string;
+  name: string;
+  kind: ChannelKind;
+  scope: Scope;
+  /** `operators`, or the id of a project, an organisation or a user */
+  owner: string;
+  /** Of a URL the host alone */
+  target: string;
+  min_severity: Severity;
+  rules: string[];
+  quiet: QuietOut | null;
+  digest_minutes: number | null;
+  is_enabled: boolean;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  created_by: string;
+  rotated_at: string | null;
+}
+
+/** The settings of a channel that can be changed. */
+export interface ChannelSettingsBody {
+  name: string;
+  /** Alerts of less are not sent */
+  min_severity?: Severity;
+  /** Rules of alerts, such as host.*; empty: all */
+  rules?: string[];
+  quiet?: QuietBody | null;
+  /** What can wait goes together, as often; not of a webhook */
+  digest_minutes?: number | null;
+  is_enabled?: boolean;
+}
+
 /** A checkpoint that exists. */
 export interface CheckpointOut {
   step: number;
@@ -672,6 +744,32 @@ export interface DeletedProjectOut {
   /** RFC 3339 in UTC, with milliseconds */
   expires_at: string;
 }
+
+/** One message on its way to one channel. */
+export interface DeliveryOut {
+  id: string;
+  /** `mail:` and a user's id: the mail that needs no channel */
+  channel_id: string;
+  /** The same at each try */
+  message_id: string;
+  alert_id: string;
+  kind: MessageKind;
+  severity: Severity;
+  title: string;
+  /** Messages of one object go in order */
+  object: string;
+  state: DeliveryState;
+  tries: number;
+  last_answer: string | null;
+  /** The next try; null: none */
+  due_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  first_at: string;
+  done_at: string | null;
+}
+
+/** HELD waits for the end of quiet hours or for a digest, WAITING for its turn or its next try. */
+export type DeliveryState = "waiting" | "held" | "sent" | "given_up";
 
 /** The codes of a device that wants to be signed in, as RFC 8628 names them. */
 export interface DeviceBegunOut {
@@ -1758,6 +1856,9 @@ export interface MachineClassOut {
   ends_at: string | null;
 }
 
+/** The alerts that a user gets by mail without any channel: none, those that cannot wait (PAGE), or all that need somebody (PAGE and TICKET). */
+export type MailLevel = "none" | "urgent" | "all";
+
 /** An organisation of a user. */
 export interface MarketUserOrganisationOut {
   id: string;
@@ -1886,6 +1987,9 @@ export interface MembershipOut {
   role: Role | null;
   projects: ProjectOut[];
 }
+
+/** The reason of a message. */
+export type MessageKind = "firing" | "resolved" | "escalated" | "test";
 
 /** The meaning of a metric. */
 export interface MetricOut {
@@ -2122,6 +2226,12 @@ export interface PageBindingOut {
   next_cursor: string | null;
 }
 
+export interface PageChannelOut {
+  items: ChannelOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2142,6 +2252,12 @@ export interface PageCommandOut {
 
 export interface PageDeletedProjectOut {
   items: DeletedProjectOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageDeliveryOut {
+  items: DeliveryOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2719,6 +2835,23 @@ export interface ProvingOut {
   host_id: string;
 }
 
+/** Hours of each day in which only alerts of the severity page are sent; the others follow together. */
+export interface QuietBody {
+  /** Such as 22:00 */
+  begin: string;
+  /** Such as 07:00; before the begin: on the next day */
+  end: string;
+  /** Such as Europe/Berlin */
+  time_zone?: string;
+}
+
+/** Hours in which only alerts of the severity page are sent. */
+export interface QuietOut {
+  begin: string;
+  end: string;
+  time_zone: string;
+}
+
 /** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only, and of them those in the scope of `revenue`. */
 export interface Rates {
   rented: string;
@@ -3061,6 +3194,9 @@ export interface SavedOut {
 export interface SavedVolumesOut {
   volumes: KeptVolumeOut[];
 }
+
+/** Whose alerts a channel gets: the user's own (those of all their projects), a project's, all of an organisation's projects, or the installation's. */
+export type Scope = "me" | "project" | "organisation" | "operators";
 
 /** The value of a secret. Hosts of work that names the secret get it. It is never shown again. */
 export interface SecretBody {

@@ -47,6 +47,7 @@ class Record(StrEnum):
     GAPS = "gaps"
     DEAD_LETTERS = "dead_letters"
     EMPTY_HOLDS = "empty_holds"
+    DELIVERIES = "deliveries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +86,5 @@ def rules(retention: RecordRetention) -> Sequence[Rule]:
         Rule(Record.GAPS, DONE_NS),
         Rule(Record.DEAD_LETTERS, DONE_NS),
         Rule(Record.EMPTY_HOLDS, 0),
+        Rule(Record.DELIVERIES, DONE_NS),
     )
