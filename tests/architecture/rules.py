@@ -47,7 +47,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "botocore": ("master/windrow_master/storage/s3_store.py",),
     "obstore": ("master/windrow_master/storage/s3_store.py",),
     "smtplib": ("master/windrow_master/mail/smtp.py",),
-    "httpx2": ("sdk/windrow/transport.py", "master/windrow_master.outgoing.py"),
+    "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/outgoing.py"),
     "standardwebhooks": ("master/windrow_master/watch/notify/webhook.py",),
     "apprise": ("master/windrow_master/watch/notify/apprise_services.py",),
     "authlib": ("master/windrow_master/identity/oidc.py",),

@@ -51,10 +51,18 @@ class Outcome:
 class Sender:
     """The ways to the outside."""
 
-    def __init__(self, clock: Clock, seal_key: SealKey, mail: MailService, outgoing: Outgoing, base_url: str) -> None:
-        """base_url: of the console, for links."""
+    def __init__(
+        self,
+        clock: Clock,
+        seal_key: SealKey,
+        mail: MailService,
+        outgoing: Outgoing,
+        base_url: str,
+        deadline_s: float = DEADLINE_S,
+    ) -> None:
+        """base_url: of the console, for links. deadline_s: of one try of a webhook."""
         self._clock, self._seal_key, self._mail, self._outgoing = clock, seal_key, mail, outgoing
-        self._base_url = base_url
+        self._base_url, self._deadline_s = base_url, deadline_s
 
     @property
     def sends_mail(self) -> bool:
@@ -102,7 +110,7 @@ class Sender:
         secrets = target.secrets if is_rotating else target.secrets[:1]
         body = text.body(message, self._base_url)
         signed = headers(secrets, message.message_id, body, now_ns)
-        status, said = await self._outgoing.post(target.address, body.encode(), signed, DEADLINE_S)
+        status, said = await self._outgoing.post(target.address, body.encode(), signed, self._deadline_s)
         answer = f"{status} {' '.join(said.split())[:SHOWN_MAX]}".strip()
         if not 200 <= status < 300:
             raise Unavailable(f"It answered {answer}")
