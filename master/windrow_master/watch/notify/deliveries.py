@@ -11,7 +11,7 @@ of which every try fails is tried by its oldest messages alone, and the others w
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import structlog
@@ -42,7 +42,7 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.conditions import ConditionCode, Severity, Stated
 from windrow_proto.errors import Conflict, InvalidInput, NotFound, WindrowError
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.units import SECOND
+from windrow_proto.units import DAY, SECOND
 
 LOOK_NS: Final = SECOND // 10
 """Between two looks at the least; many messages of one moment share one."""
@@ -59,14 +59,6 @@ log = structlog.get_logger(__name__)
 Tried = Sequence[tuple[Sequence[Delivery], Outcome]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What a channel may send now. channel: None where it is gone."""
-
-    channel: Channel | None
-    units: Sequence[Sequence[Delivery]]
-
-
 class DeliveryService:
     """Deliveries of all channels. Used on the loop, but for what has a `uow`."""
 
@@ -80,15 +72,18 @@ class DeliveryService:
         self._slots = asyncio.Semaphore(CHANNELS_AT_ONCE)
 
     def conditions(self) -> Iterator[Stated]:
-        """The channels of the installation that gave up a message, until one goes through."""
+        """The channels of the installation that gave up a message, until one goes through, for a day."""
         for said, at_ns in self._problems.values():
-            yield ConditionCode.MASTER_CHANNEL_FAILED, said, at_ns
+            if self._clock.wall_ns() - at_ns < DAY:
+                yield ConditionCode.MASTER_CHANNEL_FAILED, said, at_ns
 
     # --- in the alert's transaction ---
 
     def queue(self, uow: UnitOfWork, message: AlertMessage) -> None:
         """Have a message delivered to every channel of its audiences that takes it, once this is committed."""
-        channels = [*uow[ChannelRepository].of_owners(_owners(uow, message)), *self._mail_channels(uow, message)]
+        users, organisations = _heard_by(uow, message.audiences)
+        owners = {*message.audiences, *users, *organisations}
+        channels = [*uow[ChannelRepository].of_owners(owners), *self._mail_channels(uow, users)]
         told = uow[DeliveryRepository].told(message.message_id)
         for channel in channels:
             if channel.channel_id not in told and wants(channel, message):
@@ -113,11 +108,10 @@ class DeliveryService:
             )
         )
 
-    def _mail_channels(self, uow: UnitOfWork, message: AlertMessage) -> Iterator[Channel]:
-        """The mail of the users whom a message concerns, who need no channel for it."""
+    def _mail_channels(self, uow: UnitOfWork, users: Mapping[str, User]) -> Iterator[Channel]:
+        """The mail of these users, who need no channel for it."""
         if not self._sender.sends_mail:
             return
-        users = {one.id: one for audience in message.audiences for one in people_of(uow, _account_id(audience))}
         levels = uow[ChannelRepository].mail_levels(users)
         for user in users.values():
             severity = least_severity(levels.get(user.id, MailLevel.URGENT))
@@ -167,36 +161,35 @@ class DeliveryService:
 
     async def _round(self, channel_id: str) -> bool:
         """Some tries at once; returns whether another round may follow."""
-        work = await self._store.read(lambda uow: self._work(uow, channel_id))
-        if not work.units:
+        channel, found = await self._store.read(lambda uow: self._due(uow, channel_id))
+        if not found:
             return False
-        channel = work.channel
         if channel is None:
-            gone = "Its reader or the channel is gone."
+            said, repository = "The channel or its reader is gone.", DeliveryRepository
             await self._store.write(
-                lambda uow: uow[DeliveryRepository].give_up(channel_id, gone, uow.now_wall_ns), name="delivery.gone"
+                lambda uow: uow[repository].give_up(channel_id, said, uow.now_wall_ns), name="delivery.gone"
             )
             return False
         async with asyncio.TaskGroup() as group:
-            sent = [(one, group.create_task(self._sender.send(channel, [each.message for each in one])))
-                    for one in work.units]  # fmt: skip
-        tried = [(one, task.result()) for one, task in sent]
+            messages = [[one.message for one in unit] for unit in found]
+            sending = [group.create_task(self._sender.send(channel, unit)) for unit in messages]
+        tried = list(zip(found, [one.result() for one in sending], strict=True))
         await self._store.write(lambda uow: self._record(uow, channel, tried), name="delivery.tried")
         is_up = any(outcome.is_sent for _, outcome in tried)
         (self._down.discard if is_up else self._down.add)(channel_id)
         return is_up
 
-    def _work(self, uow: UnitOfWork, channel_id: str) -> _Work:
-        heads = uow[DeliveryRepository].heads(channel_id, uow.now_wall_ns)
+    def _due(self, uow: UnitOfWork, channel_id: str) -> tuple[Channel | None, list[list[Delivery]]]:
+        """What a channel may send now, each list together. The channel is None where it is gone."""
+        found = units(uow[DeliveryRepository].heads(channel_id, uow.now_wall_ns), AT_ONCE)
         if not channel_id.startswith(MAIL):
-            return _Work(uow[ChannelRepository].get(channel_id), units(heads, AT_ONCE))
+            return uow[ChannelRepository].get(channel_id), found
         try:
             user = user_of_id(uow, channel_id.removeprefix(MAIL))
         except NotFound:
-            return _Work(None, units(heads, AT_ONCE))
+            return None, found
         is_there = user.address is not None and user.disabled_at_ns is None
-        channel = _mail_channel(user, Severity.PAGE) if is_there else None
-        return _Work(channel, units(heads, AT_ONCE))
+        return _mail_channel(user, Severity.PAGE) if is_there else None, found
 
     def _record(self, uow: UnitOfWork, channel: Channel, tried: Tried) -> None:
         """Write how a round went."""
@@ -273,18 +266,14 @@ class DeliveryService:
         return await self._store.write(change, name="delivery.again")
 
 
-def _owners(uow: UnitOfWork, message: AlertMessage) -> set[str]:
-    """The owners whose channels a message concerns: its audiences, their organisations and their users."""
-    found = set(message.audiences)
-    for audience in message.audiences:
-        found |= {user.id for user in people_of(uow, _account_id(audience))}
-        if audience != OPERATORS and (organisation_id := organisation_id_of(uow, audience)) is not None:
-            found.add(organisation_id)
-    return found
-
-
-def _account_id(audience: str) -> str | None:
-    return None if audience == OPERATORS else audience
+def _heard_by(uow: UnitOfWork, audiences: Sequence[str]) -> tuple[Mapping[str, User], set[str]]:
+    """The users of these audiences by their ids, and the organisations of the projects among them."""
+    account_ids = {one for one in audiences if one != OPERATORS}
+    users: dict[str, User] = {user.id: user for one in account_ids for user in people_of(uow, one)}
+    if OPERATORS in audiences:
+        users |= {user.id: user for user in people_of(uow, None)}
+    found = (organisation_id_of(uow, one) for one in account_ids)
+    return users, {one for one in found if one is not None}
 
 
 def _held_until(channel: Channel, severity: Severity, now_ns: int) -> int | None:

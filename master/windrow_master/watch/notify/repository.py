@@ -45,7 +45,8 @@ class ChannelRepository(Repository):
     def save(self, channel: Channel) -> None:
         """Write one, in place of one of the same id."""
         self.remove(channel.channel_id)
-        row = flat(channel) | {"rules": list(channel.rules), "quiet": channel.quiet and flat(channel.quiet)}
+        row = flat(channel) | {"kind": channel.kind.value, "min_severity": channel.min_severity.value}
+        row |= {"rules": list(channel.rules), "quiet": None if channel.quiet is None else flat(channel.quiet)}
         self._connection.execute(insert(channels).values(row))
 
     def get(self, channel_id: str) -> Channel | None:
@@ -175,6 +176,7 @@ def _channel(row: Mapping[Any, Any]) -> Channel:
 def _row(delivery: Delivery) -> dict[str, Any]:
     return {
         **flat(delivery),
+        "state": delivery.state.value,
         "message": flat(delivery.message),
         "message_id": delivery.message.message_id,
         "object_key": delivery.message.object_key[:OBJECT_CHARS_MAX],
