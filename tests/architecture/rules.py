@@ -49,7 +49,6 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "smtplib": ("master/windrow_master/mail/smtp.py",),
     "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/outgoing.py"),
     "standardwebhooks": ("master/windrow_master/watch/notify/webhook.py",),
-    "apprise": ("master/windrow_master/watch/notify/apprise_services.py",),
     "authlib": ("master/windrow_master/identity/oidc.py",),
     "markdown_it": ("master/windrow_master/handbook/markdown.py",),
     "joserfc": ("master/windrow_master/identity/oidc.py",),

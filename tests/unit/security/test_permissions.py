@@ -120,6 +120,8 @@ def body_of(method: str, path: str) -> bytes:
     body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
     body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
     body = b'{"organisation": "x"}' if path.endswith("/transfer") else body
+    body = b'{"name": "x"}' if method == "PUT" and "/channels/" in path else body
+    body = b'{"level": "all"}' if path.endswith("/alert-mail") and body else body
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
     return b'{"hosts": 2}' if path.endswith("/resize") else body

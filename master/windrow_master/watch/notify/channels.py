@@ -235,19 +235,21 @@ def _with(uow: UnitOfWork, channel: Channel, settings: ChannelSettings) -> Chann
     if settings.quiet is not None:
         zone_of(settings.quiet.time_zone)
     off_ns = None if settings.is_enabled else channel.disabled_at_ns or uow.now_wall_ns
-    changed = replace(
-        channel,
-        name=settings.name,
-        min_severity=settings.min_severity,
-        rules=settings.rules,
-        quiet=settings.quiet,
-        digest_minutes=settings.digest_minutes,
-        disabled_at_ns=off_ns,
+    changed = check_settings(
+        replace(
+            channel,
+            name=settings.name,
+            min_severity=settings.min_severity,
+            rules=settings.rules,
+            quiet=settings.quiet,
+            digest_minutes=settings.digest_minutes,
+            disabled_at_ns=off_ns,
+        )
     )
     others = uow[ChannelRepository].of_owners({channel.owner})
     if any(one.name == changed.name and one.channel_id != channel.channel_id for one in others):
         raise Conflict(f"There is a channel {changed.name} already.", subject="name")
-    uow[ChannelRepository].save(check_settings(changed))
+    uow[ChannelRepository].save(changed)
     return changed
 
 

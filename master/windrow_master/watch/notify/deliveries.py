@@ -209,9 +209,10 @@ class DeliveryService:
             uow.after_commit(lambda: self._works(channel_id))
             if channel_id in self._down:
                 repository.move(channel_id, now_ns, earlier=True)
-        elif again:
+            return
+        repository.give_up(channel_id, tried[0][1].answer, now_ns, since_ns=now_ns - schedule.LIFE_NS)
+        if again:
             repository.move(channel_id, min(again), earlier=False)
-            repository.give_up(channel_id, tried[0][1].answer[:200], now_ns, since_ns=now_ns - schedule.LIFE_NS)
 
     def _works(self, channel_id: str) -> None:
         self._problems.pop(channel_id, None)

@@ -141,17 +141,10 @@ def check_target(kind: ChannelKind, target: str) -> str:
     """The target as it is shown: of a URL the host alone, since the rest may be a secret. Raises InvalidInput."""
     if kind is ChannelKind.MAIL:
         return check_address(target)
-    try:
-        parts = urlsplit(target)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise InvalidInput("target: This is no URL.", subject="target") from None
     if len(target) > URL_MAX or not target.isascii() or not target.isprintable() or " " in target:
         raise InvalidInput(f"target: A URL is at most {URL_MAX} ASCII characters without spaces.", subject="target")
     if kind is ChannelKind.WEBHOOK:
-        if parts.scheme not in ("http", "https") or not host or "@" in parts.netloc or parts.fragment:
-            raise InvalidInput("target: A webhook is a URL such as https://example.org/hook.", subject="target")
-        return f"{parts.scheme}://{parts.netloc}/..."
+        return _check_webhook(target)
     scheme, _, rest = target.partition("://")
     rest, _, query = rest.partition("?")
     form = HOST_OF_SERVICE.get(scheme)
@@ -161,6 +154,17 @@ def check_target(kind: ChannelKind, target: str) -> str:
         )
         raise InvalidInput(f"{words}. Use a webhook for others.", subject="target")
     return f"{scheme}://..."
+
+
+def _check_webhook(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good, parts = False, urlsplit("")
+    if not is_good or "@" in parts.netloc or parts.fragment:
+        raise InvalidInput("target: A webhook is a URL such as https://example.org/hook.", subject="target")
+    return f"{parts.scheme}://{parts.netloc}/..."
 
 
 def check_settings(channel: Channel) -> Channel:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, and_, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, false, func, insert, or_, select, update
 
 from windrow_master.store.prepared import flat, page
 from windrow_master.store.repository import Repository
@@ -57,7 +57,8 @@ class ChannelRepository(Repository):
     def of_owners(self, owners: Collection[str], after: str = "", limit: int = 10_000) -> Sequence[Channel]:
         """Those of these owners in the order of their ids, from the one after this id."""
         query = select(channels).where(channels.c.owner.in_(owners), channels.c.channel_id > after)
-        return page(self._connection, query.order_by(channels.c.channel_id), _channel, limit)
+        rows = self._connection.execute(query.order_by(channels.c.channel_id).limit(limit))
+        return [_channel(row._mapping) for row in rows]
 
     def remove(self, channel_id: str) -> None:
         """Forget one."""
@@ -105,7 +106,8 @@ class DeliveryRepository(Repository):
         self, owners: Collection[str], before: str | None, limit: int, wanted: Mapping[str, str | None]
     ) -> Sequence[Delivery]:
         """Those of these owners, the latest first; from the one after `before`. wanted: channel_id, state, alert_id."""
-        query = select(deliveries).where(deliveries.c.owner.in_(owners)).order_by(deliveries.c.number.desc())
+        is_theirs = or_(*(deliveries.c.owner == owner for owner in owners), false())
+        query = select(deliveries).where(is_theirs).order_by(deliveries.c.number.desc())
         for name in ("channel_id", "state"):
             if (value := wanted.get(name)) is not None:
                 query = query.where(deliveries.c[name] == value)
@@ -150,7 +152,9 @@ class DeliveryRepository(Repository):
         if since_ns is not None:
             is_its = and_(_waits(channel_id), deliveries.c.first_at_ns < since_ns)
         values = {"state": DeliveryState.GIVEN_UP.value, "due_at_ns": None, "done_at_ns": now_ns}
-        self._connection.execute(update(deliveries).where(is_its).values(**values, last_answer=answer))
+        self._connection.execute(
+            update(deliveries).where(is_its).values(**values, last_answer=answer[:ANSWER_CHARS_MAX])
+        )
 
     def forget_owner(self, owner: str) -> None:
         """Delete all of an owner."""

@@ -97,8 +97,8 @@ class Sender:
         if channel.kind is ChannelKind.WEBHOOK:
             return await self._posted(channel, target, messages[0])
         if channel.kind is ChannelKind.APPRISE:
-            title, said = text.plain(messages, self._base_url)
-            await asyncio.to_thread(apprise_services.send, target.address, title, said)
+            said = text.plain(messages, self._base_url)
+            await asyncio.to_thread(apprise_services.send, target.address, *said)
             return "The service took it."
         letter = text.letter(messages, self._base_url)
         await self._mail.hand_over(letter, target.address, text.delivery_key(messages), messages[0].at_ns)

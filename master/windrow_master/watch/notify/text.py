@@ -69,8 +69,12 @@ def body(message: AlertMessage, base_url: str) -> str:
 
 def title(message: AlertMessage) -> str:
     """One line."""
-    urgent = "[PAGE] " if message.severity is Severity.PAGE and message.kind is not MessageKind.RESOLVED else ""
+    urgent = "[PAGE] " if _is_urgent(message) else ""
     return f"{urgent}{WORDS[message.kind]}{message.title}{' (simulated)' if message.simulated else ''}"
+
+
+def _is_urgent(message: AlertMessage) -> bool:
+    return message.severity is Severity.PAGE and message.kind is not MessageKind.RESOLVED
 
 
 def paragraphs(message: AlertMessage) -> tuple[str, ...]:
@@ -93,11 +97,13 @@ def letter(messages: Sequence[AlertMessage], base_url: str) -> Letter:
     return Letter(f"{len(messages)} messages of alerts", lines, base_url + "/alerts", "Open", below, FOOT)
 
 
-def plain(messages: Sequence[AlertMessage], base_url: str) -> tuple[str, str]:
-    """Title and text for a chat."""
+def plain(messages: Sequence[AlertMessage], base_url: str) -> tuple[str, str, str]:
+    """Title and text for a chat, and the tone of both: success, warning or failure."""
     said = letter(messages, base_url)
     rest = said.paragraphs[1:] if len(messages) == 1 else said.paragraphs
-    return said.subject, "\n".join((*rest, *said.below, said.link))
+    is_over = all(one.kind is MessageKind.RESOLVED for one in messages)
+    tone = "success" if is_over else "failure" if any(map(_is_urgent, messages)) else "warning"
+    return said.subject, "\n".join((*rest, *said.below, said.link)), tone
 
 
 def delivery_key(messages: Sequence[AlertMessage]) -> str:

@@ -2,16 +2,19 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
 
 import pytest
 
 from tests.unit.watch.notify.test_schedule import channel
 from tests.unit.watch.notify.world import message
 from windrow_master.watch.model import MessageKind
-from windrow_master.watch.notify import text
+from windrow_master.watch.notify import apprise_services, text
 from windrow_master.watch.notify.model import ChannelKind, Quiet, check_settings, check_target, wants
 from windrow_proto.conditions import Severity
-from windrow_proto.errors import InvalidInput
+from windrow_proto.errors import InvalidInput, Unavailable
 
 
 @pytest.mark.parametrize(
@@ -37,6 +40,7 @@ def test_a_channel_takes_what_it_wants(settings: dict[str, object], wanted: bool
         (ChannelKind.APPRISE, "pagerduty://key@api?region=eu", "pagerduty://..."),
         (ChannelKind.APPRISE, "workflows://prod-1.westus.logic.azure.com:443/id/signature", "workflows://..."),
         (ChannelKind.APPRISE, "ntfys://my-topic", "ntfys://..."),
+        (ChannelKind.APPRISE, "tgram://123456789:abcdefg_hijklmnop/12315544", "tgram://..."),
     ],
 )
 def test_of_a_target_only_its_host_is_shown(kind: ChannelKind, target: str, shown: str) -> None:
@@ -102,3 +106,32 @@ def test_the_words_say_what_is_urgent_over_or_simulated_and_how_many_are_meant()
     letter = text.letter([message(number, cause=str(number)) for number in range(60)], "https://m.example")
     assert (letter.subject, letter.below) == ("60 messages of alerts", ("And 10 more.",))
     assert "Somebody used your address" not in letter.foot
+
+
+def test_a_chat_gets_the_same_in_lines_and_a_tone_by_which_pagers_open_and_close() -> None:
+    title, said, tone = text.plain([message(1)], "https://m.example")
+    assert (title, tone) == ("Host a is lost", "warning")
+    assert said.splitlines()[0] == "Nothing was heard for 60 s."
+    assert said.splitlines()[-1] == "https://m.example/alerts/alert_1"
+    page = replace(message(1), severity=Severity.PAGE)
+    tones = [text.plain([replace(page, kind=kind)], "")[2] for kind in (MessageKind.FIRING, MessageKind.RESOLVED)]
+    assert tones == ["failure", "success"]
+
+
+def test_apprise_is_an_extra_and_is_handed_what_was_checked() -> None:
+    told: list[Any] = []
+
+    class Fake:
+        AppriseAsset, NotifyFormat = dict, SimpleNamespace(TEXT="text")
+
+        def Apprise(self, asset: Any) -> Any:  # noqa: N802  # its name
+            told.append(asset)
+            return SimpleNamespace(add=lambda url: url != "slack://", notify=lambda *words, **more: more)
+
+    with pytest.raises(Unavailable, match="pip install 'windrow-master\\[notify\\]'"):
+        apprise_services.send("slack://a/b/c", "title", "text", "warning")
+    with mock.patch.multiple(apprise_services, is_installed=lambda: True, import_module=lambda name: Fake()):
+        apprise_services.send("slack://a/b/c", "title", "text", "warning")
+        with pytest.raises(Unavailable, match="does not know this URL"):
+            apprise_services.send("slack://", "title", "text", "warning")
+    assert told[0] == {"http_redirects": False}
