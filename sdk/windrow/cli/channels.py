@@ -174,6 +174,8 @@ def delivery_again(
 def _settings(asked: Item, quiet: Item | None) -> Item:
     """The settings that a command line gives, as the Master takes them. quiet: those that the channel has."""
     said: Item = {key: asked[key] for key in ("min_severity", "rules") if asked[key]}
+    if asked["rules"] == [NONE]:
+        said["rules"] = []
     if asked["quiet"] == NONE:
         said["quiet"] = None
     elif asked["quiet"] or asked["time_zone"]:
