@@ -45,7 +45,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
 
     def made(context: Any) -> Client:
         api = Client(Config("http://master", "wt_secret"), transport=httpx2.MockTransport(answer))
-        return context.with_resource(api)  # type: ignore[no-any-return]  # a context of Click's
+        return context.with_resource(api)
 
     monkeypatch.setattr(channels, "client", made)
     return requests

@@ -9,6 +9,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from standardwebhooks import Webhook
 
+from tests.support.pages import steps
 from tests.unit.watch.notify.world import (
     DROP,
     HANG,
@@ -45,6 +46,39 @@ async def test_a_message_is_signed_as_standard_webhooks_says_and_arrives_once(wo
     assert (said(request)["data"]["alert_id"], world.sink.kept()) == ("alert_1", ["alert_1.firing"])
     (delivery,) = await world.listed()
     assert (delivery.state, delivery.tries, delivery.last_answer) == (DeliveryState.SENT, 1, "200 ok")
+
+
+async def test_the_program_of_the_page_verifies_a_message(world: World) -> None:
+    channel, secret = await world.webhook()
+    await world.channels.test(OPERATOR, channel.channel_id)
+    (program,) = (step.text for step in steps("docs/channels.md") if step.language == "python")
+    names: dict[str, Any] = {}
+    exec(program, names)
+    (request,) = world.sink.taken
+    assert names["verified"](secret, request["headers"], request["body"])
+    assert not names["verified"](secret, request["headers"], request["body"] + b" ")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
+async def test_both_databases_keep_order_digests_and_the_log(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    database = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
+    async with made_world(tmp_path, database=database) as world:
+        channel, _ = await world.webhook(rules=("host.*",), quiet=Quiet(0, 1439, "UTC"))
+        await world.mail(digest_minutes=60)
+        world.sink.answer = lambda message_id: 500
+        page = {"severity": Severity.PAGE, "kind": MessageKind.ESCALATED, "message_id": "alert_1.escalated.1"}
+        await world.tell(message(1), message(2, cause="b"), message(1, **page))
+        await world.pass_time(MINUTE, 10 * SECOND)
+        assert set(world.sink.tried()) == {"alert_1.firing"}
+        world.sink.answer = lambda message_id: 200
+        await world.pass_time(DAY, HOUR)
+        assert world.sink.kept() == ["alert_1.firing", "alert_1.escalated.1", "alert_2.firing"]
+        assert len(world.box.mails) == 3
+        wanted = {"channel_id": channel.channel_id, "state": "sent", "alert_id": "alert_1"}
+        assert len(await world.deliveries.list(OPERATOR, None, 10, wanted)) == 2
+        assert set(await world.states()) == {"sent"}
 
 
 async def test_a_sink_that_hangs_holds_up_no_other_channel(world: World, tmp_path: Path) -> None:
