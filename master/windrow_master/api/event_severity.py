@@ -31,8 +31,8 @@ _ERRORS: Final = frozenset(
 )
 _WARNINGS: Final = frozenset(
     {
-        *("access.kept_back", "account.suspended", "cluster.degraded", "cluster.results_cut", "fleet.not_heard"),
-        *("gpu.recovery_action", "gpu.stripped", "gpu.unavailable", "gpu.xid", "host.kept_back"),
+        *("access.kept_back", "account.suspended", "cluster.degraded", "cluster.results_cut", "delivery.given_up"),
+        *("fleet.not_heard", "gpu.recovery_action", "gpu.stripped", "gpu.unavailable", "gpu.xid", "host.kept_back"),
         *("host.link_misused", "host.misuse", "host.proof_failed", "host.reports_too_much", "host.unverified"),
         *("job.impossible", "job.refused", "receipt.impossible", "receipt.refused", "rental.funds_low"),
         *("rental.unpaid", "slot.not_clean", "spool.gap", "workload.orphan"),

@@ -45,6 +45,8 @@ from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
 from windrow_master.watch.service import AlertService
+from windrow_master.watch.notify.channels import ChannelService
+from windrow_master.watch.notify.deliveries import DeliveryService
 from windrow_proto.conditions import Stated
 from windrow_proto.ports import Clock, Rng
 
@@ -99,6 +101,8 @@ class Services:
     templates: TemplateService
     secrets: SecretService
     jobs: JobService
+    channels: ChannelService
+    deliveries: DeliveryService
     artefacts: ArtefactService
     checkpoints: CheckpointService
     volumes: VolumeService

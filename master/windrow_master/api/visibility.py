@@ -31,7 +31,7 @@ PRIVATE: Final = frozenset(
         *("account", "alert", "cluster", "command", "job", "jointoken", "operation"),
         *("rental", "receipt", "session", "token", "workload"),
         *("invitation", "organisation", "mail", "passwordlink", "share", "user"),
-        *("device", "service"),
+        *("channel", "delivery", "device", "service"),
     }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""

@@ -42,7 +42,6 @@ from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
-from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import messages as job_says
@@ -69,6 +68,7 @@ from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import CLI, Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService, Simulator
+from windrow_master.outgoing import Outgoing
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
@@ -97,9 +97,13 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
-from windrow_master.watch.engine import InboxOnly, silenced_until
+from windrow_master.watch.engine import silenced_until
 from windrow_master.watch.service import AlertService, Watched
 from windrow_master.watch.service import forget_account as forget_alerts
+from windrow_master.watch.notify import channels as notify_channels
+from windrow_master.watch.notify.channels import ChannelService
+from windrow_master.watch.notify.deliveries import DeliveryService
+from windrow_master.watch.notify.sender import Sender
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.conditions import Stated
 from windrow_proto.data_directory import DirectoryLock
@@ -158,7 +162,7 @@ class Settings:
     mail: MailSettings | None = None
     """None: this market sends no mail."""
     outgoing: Callable[[], Outgoing] = Outgoing
-    """The way to identity providers."""
+    """The way to servers that people name: identity providers, webhooks."""
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -223,6 +227,7 @@ class Master:
         yield services.results.run()
         yield services.alerts.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
+        yield services.deliveries.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -315,12 +320,25 @@ class _Parts:
     @cached_property
     def identity(self) -> IdentityService:
         points, addresses = self.trunk_accesses.points, self.reached.trunk_addresses
-        outgoing = self.settings.outgoing()
+        outgoing = self.outgoing
         return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses, self.mail, outgoing)
+
+    @cached_property
+    def outgoing(self) -> Outgoing:
+        return self.settings.outgoing()
 
     @cached_property
     def mail(self) -> MailService:
         return MailService(self.store, self.clock, SealKey.of(self.authority.signing), self.settings.mail)
+
+    @cached_property
+    def sender(self) -> Sender:
+        seal_key, base_url = SealKey.of(self.authority.signing), self.reached.https_url
+        return Sender(self.clock, seal_key, self.mail, self.outgoing, base_url)
+
+    @cached_property
+    def deliveries(self) -> DeliveryService:
+        return DeliveryService(self.store, self.clock, self.rng, self.sender)
 
     @cached_property
     def accesses(self) -> AccessService:
@@ -337,7 +355,7 @@ class _Parts:
     @cached_property
     def alerts(self) -> AlertService:
         watched = Watched(self.fleet.view, self.telemetry, self._stated, lambda: _backup_at_ns(self.data_dir))
-        return AlertService(self.store, self.clock, watched, InboxOnly(), silenced_until)
+        return AlertService(self.store, self.clock, watched, self.deliveries, silenced_until)
 
     def _stated(self) -> Iterator[Stated]:
         for tell in self.health.conditions:
@@ -533,6 +551,7 @@ class _Parts:
                 self.hub.conditions,
                 self.identity.providers.conditions,
                 self.mail.conditions,
+                self.deliveries.conditions,
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),
@@ -581,6 +600,8 @@ class _Parts:
             templates=TemplateService(self.store, identity.seal_key),
             secrets=self.secrets,
             jobs=self.jobs,
+            channels=ChannelService(self.store, self.rng, self.sender),
+            deliveries=self.deliveries,
             artefacts=self.artefacts,
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
@@ -637,6 +658,8 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
+    messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
     messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)

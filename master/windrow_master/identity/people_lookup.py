@@ -1,6 +1,7 @@
 """Finds users, members and projects inside a unit of work, as far as the caller may see them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow_master.identity.model import Account, ApiToken, Principal, Role, ServiceAccount
@@ -48,6 +49,26 @@ def name_of(uow: UnitOfWork, one: str) -> str | None:
         case _:
             found = uow[AccountRepository].get(AccountId(one))
     return None if found is None else found.name
+
+
+def people_of(uow: UnitOfWork, account_id: str | None) -> Sequence[User]:
+    """The members of a project, or the operators for None; without the disabled."""
+    users = uow[UserRepository]
+    return users.with_role(Role.OPERATOR) if account_id is None else users.of_project(account_id)
+
+
+def organisation_id_of(uow: UnitOfWork, account_id: str) -> str | None:
+    """The organisation of a project."""
+    account = uow[AccountRepository].get(AccountId(account_id))
+    return None if account is None else account.organisation_id
+
+
+def is_colleague(uow: UnitOfWork, principal: Principal, address: str) -> bool:
+    """Return whether a mail address is the caller's, or that of a member of the caller's organisation."""
+    user = uow[UserRepository].by_address(address)
+    if user is None or user.disabled_at_ns is not None:
+        return False
+    return user.id == principal.user_id or uow[OrganisationRepository].role(principal.organisation_id or "", user.id)[0]
 
 
 def own_user_of(uow: UnitOfWork, principal: Principal) -> User:

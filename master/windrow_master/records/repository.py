@@ -27,6 +27,7 @@ from windrow_master.store.prepared import Made
 from windrow_master.store.repository import Repository
 from windrow_master.store.tables import events, operations
 from windrow_master.watch.tables import alert_silences, alerts
+from windrow_master.watch.notify.tables import deliveries
 from windrow_proto.ids import mint
 
 _BEFORE: Final = bindparam("before_ns", type_=BigInteger)
@@ -108,6 +109,7 @@ _KINDS: Final[Mapping[Record, _Kind]] = {
     ),
     Record.GAPS: _kind(gaps, gaps.c.at_ns < _BEFORE),
     Record.DEAD_LETTERS: _kind(dead_letters, dead_letters.c.at_ns < _BEFORE),
+    Record.DELIVERIES: _kind(deliveries, deliveries.c.done_at_ns < _BEFORE),
     Record.EMPTY_HOLDS: _Kind(
         select(balances.c.account).where(balances.c.balance == 0, balances.c.account.startswith("hold:")),
         Made(delete(balances).where(_is_it(balances), balances.c.balance == 0)),  # it may be filled again meanwhile

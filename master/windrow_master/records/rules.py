@@ -51,6 +51,7 @@ class Record(StrEnum):
     EMPTY_HOLDS = "empty_holds"
     ALERTS = "alerts"
     SILENCES = "alert_silences"
+    DELIVERIES = "deliveries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,4 +92,5 @@ def rules(retention: RecordRetention) -> Sequence[Rule]:
         Rule(Record.EMPTY_HOLDS, 0),
         Rule(Record.ALERTS, ALERTS_NS),
         Rule(Record.SILENCES, DONE_NS),
+        Rule(Record.DELIVERIES, DONE_NS),
     )

@@ -180,6 +180,16 @@ windrow service-account rm ci
 windrow share add lab --with ada@example.org
 windrow share ls
 windrow share rm 91f3d5b7
+windrow channel ls
+windrow channel add oncall --kind mail --to oncall@example.org --for operators --min-severity page
+windrow channel add hook --kind webhook --to https://example.org/hook --rule 'job.*'
+windrow channel set hook --quiet 22:00-07:00 --time-zone Europe/Berlin
+windrow channel test hook
+windrow channel rotate hook
+windrow channel rm hook
+windrow channel mail all
+windrow delivery ls --state given_up
+windrow delivery again 4f2a9c01
 windrow limit ls
 windrow limit set --max-monthly 100
 windrow limit rm

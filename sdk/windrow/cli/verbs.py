@@ -71,6 +71,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "service-account": Verb(ACCOUNT, "service_accounts:service_app"),
     "share": Verb(ACCOUNT, "shares:share_app"),
     "limit": Verb(ACCOUNT, "limits:limit_app"),
+    "channel": Verb(ACCOUNT, "channels:channel_app"),
+    "delivery": Verb(ACCOUNT, "channels:delivery_app"),
     "token": Verb(ACCOUNT, "account:token_app"),
     "ledger": Verb(ACCOUNT, "account:ledger_app"),
     "auth": Verb(ACCOUNT, "rights:auth_app"),
