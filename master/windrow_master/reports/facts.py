@@ -40,12 +40,15 @@ MILLION: Final = 1_000_000
 GPU_FAULT, HOST_LOST = "gpu_fault", "host_lost"
 
 
+Keys = dict[Dimension, tuple[Whole, Sequence[str]]]
+"""Of each dimension its numbers (n,) and their names."""
+
+
 @dataclass(slots=True)
 class Facts:
-    """Some rows. keys: of each dimension its numbers (n,) and their names; values: of each measure (n,). rows: the
-    source of each fact, an index."""
+    """Some facts. values: of each measure (n,); rows: the source row of each fact, an index."""
 
-    keys: dict[Dimension, tuple[Whole, Sequence[str]]]
+    keys: Keys
     values: dict[Measure, Whole]
     rows: Whole
 
@@ -85,7 +88,7 @@ def of_lines(
 ) -> Facts:
     """Rental lines in the days of a query. names: of the lines' keys, in their order; use: of the query's time, by
     workload, in millionths of its GPUs; None: nobody asks for it."""
-    keys = {one: (lines.keys[place], known.texts) for place, (one, known) in enumerate(names.items())}
+    keys: Keys = {one: (lines.keys[place], known.texts) for place, (one, known) in enumerate(names.items())}
     keys = _with_following(keys, {*query.by, *query.filters}, follows)
     mask = np.ones(len(lines), dtype=bool)
     for dimension, wanted in query.filters.items():
@@ -96,7 +99,7 @@ def of_lines(
     chosen = np.flatnonzero(mask)
     its = lines.where(chosen)
     parts = cut(its, query.days.edges(by_day=Dimension.DAY in query.by))
-    found = {one: (numbers[chosen][parts.line], texts) for one, (numbers, texts) in keys.items()}
+    found: Keys = {one: (numbers[chosen][parts.line], texts) for one, (numbers, texts) in keys.items()}
     found[Dimension.DAY] = (parts.day, [day.isoformat() for day in query.days.dates])
     figures, span = its.figures, its.figures[SPAN]
     charged, fee = part(figures[CHARGED], span, parts), part(figures[FEE], span, parts)
@@ -139,7 +142,7 @@ def of_plain(query: Query, measure: Measure, found: Sequence[Plain], follows: Fo
         return follow(one.keys[source])
 
     kept = [one for one in found if all(key(one, name) == value for name, value in query.filters.items())]
-    keys: dict[Dimension, tuple[Whole, Sequence[str]]] = {}
+    keys: Keys = {}
     for dimension in wanted:
         names = Names()
         keys[dimension] = np.array([names.number(key(one, dimension)) for one in kept], np.int64), names.texts
@@ -269,9 +272,7 @@ class Traced:
         return SourceRow(self.source, "", "", keys, at_ns, values, self.lines.ids[index].decode())
 
 
-def _with_following(
-    keys: dict[Dimension, tuple[Whole, Sequence[str]]], wanted: set[Dimension], follows: Follows
-) -> dict[Dimension, tuple[Whole, Sequence[str]]]:
+def _with_following(keys: Keys, wanted: set[Dimension], follows: Follows) -> Keys:
     for dimension, (source, follow) in follows.ways().items():
         if dimension in wanted:
             numbers, texts = keys[source]

@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from windrow_master.reports.days import Days
-from windrow_master.reports.model import MONEY, Cell, Dimension, Measure, Report, Values, ratio
+from windrow_master.reports.model import MONEY, Cell, Measure, Report, Values, ratio
 from windrow_master.reports.service import Statement
 from windrow_proto.units import CURRENCY_TEST, HOUR, Microcents, money_text
 
@@ -128,12 +128,3 @@ def _size(measure: Measure, values: Values) -> float:
 def totals_text(report: Report) -> Sequence[str]:
     """The totals in words, one sentence each, for a mail."""
     return [f"{_column(one)}: {value_text(one, report.totals) or 'none'}" for one in report.query.measures]
-
-
-def drill(report: Report, cell: Cell) -> dict[str, str]:
-    """The filters that name the rows of a cell, a value of each dimension."""
-    pairs = zip(report.query.by, cell.keys, strict=True)
-    return {**{str(one): value for one, value in report.query.filters.items()}, **{str(one): key for one, key in pairs}}
-
-
-__all__ = ["Dimension", "csv_text", "drill", "report_page", "statement_page", "totals_text", "value_text"]

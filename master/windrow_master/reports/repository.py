@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Row, Select, and_, case, delete, func, insert, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, case, delete, func, insert, literal_column, select, update
 
 from windrow_master.billing.repository import BEGIN_S, BILLED_S, JOB_CHARS
 from windrow_master.clusters.tables import clusters
@@ -193,14 +193,12 @@ class ScheduleRepository(Repository):
         """Remove one."""
         self._connection.execute(delete(report_schedules).where(report_schedules.c.schedule_id == schedule_id))
 
-    def forget(self, *, account_id: str = "", user_id: str = "") -> None:
-        """Remove those of a project, or of a user."""
-        of = report_schedules.c
-        is_its = or_(of.account_id == account_id, of.user_id == user_id)
-        self._connection.execute(delete(report_schedules).where(is_its))
+    def forget(self, account_id: str) -> None:
+        """Remove those of a project."""
+        self._connection.execute(delete(report_schedules).where(report_schedules.c.account_id == account_id))
 
 
-def _pairs(rows: Iterable[Row[Any]]) -> dict[str, str]:
+def _pairs(rows: Iterable[Any]) -> dict[str, str]:
     return {row[0]: row[1] for row in rows}
 
 

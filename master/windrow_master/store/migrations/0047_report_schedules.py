@@ -24,9 +24,7 @@ def upgrade() -> None:
         sa.Column("due_at_ns", sa.BigInteger(), nullable=False),
         sa.Column("sent_at_ns", sa.BigInteger(), nullable=True),
         sa.Column("problem", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(
-            ["account_id"], ["accounts.id"], name=op.f("fk_report_schedules_account_id_accounts")
-        ),
+        sa.ForeignKeyConstraint(["account_id"], ["accounts.id"], name=op.f("fk_report_schedules_account_id_accounts")),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_report_schedules_user_id_users")),
         sa.PrimaryKeyConstraint("schedule_id", name=op.f("pk_report_schedules")),
     )
