@@ -110,6 +110,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jobs",),
     ("onboarding", "acceptance", "hybrid", "handbook"),
     ("accounts", "billing", "lifecycle", "records"),
+    ("reports",),
     ("config",),
     ("recovery",),
     ("link",),

@@ -378,6 +378,15 @@ export interface CardVerificationOut {
   roots: string[];
 }
 
+/** The sums of one combination of keys. */
+export interface CellOut {
+  keys: KeyOut[];
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  values: Record<string, string | null>;
+  /** The path of the rows that these are the sums of */
+  rows: string;
+}
+
 /** The certificate and keys that a host or an Access gets when it joins or renews; keys in base64. */
 export interface CertificateOut {
   id: string;
@@ -1589,6 +1598,13 @@ export interface KeptVolumeOut {
   problem: string | null;
 }
 
+/** One key of a sum. */
+export interface KeyOut {
+  /** Null: it has none */
+  id: string | null;
+  name: string;
+}
+
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
 export type Level = "see" | "use" | "manage";
 
@@ -2272,6 +2288,12 @@ export interface PageReceiptOut {
   next_cursor: string | null;
 }
 
+export interface PageScheduleOut {
+  items: ScheduleOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageSecretOut {
   items: SecretOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2860,6 +2882,24 @@ export interface RenewBody {
   proof: string;
 }
 
+/** Sums of a period. Those of the cells add up to the totals, whatever they are divided by. */
+export interface ReportOut {
+  measures: string[];
+  /** By measure: money, GPU hours, ratio or incidents */
+  units: Record<string, string>;
+  by: string[];
+  view: string;
+  first_day: string;
+  last_day: string;
+  time_zone: string;
+  currency: string;
+  test_money: boolean;
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  totals: Record<string, string | null>;
+  /** By day, or the greatest of the first measure first */
+  cells: CellOut[];
+}
+
 /** Requirements of the workload. */
 export interface RequirementsBody {
   gpu_count?: number | null;
@@ -3052,6 +3092,15 @@ export interface RouteOut {
   analysis: AnalysisOut | null;
 }
 
+/** A page of such rows. */
+export interface RowsOut {
+  items: SourceRowOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+  /** Of all pages */
+  count: number;
+}
+
 /** The checkpoint that was saved; null: nothing new was whole. */
 export interface SavedOut {
   checkpoint: CheckpointOut | null;
@@ -3060,6 +3109,41 @@ export interface SavedOut {
 /** The volumes that a cluster writes, as they are kept now. */
 export interface SavedVolumesOut {
   volumes: KeptVolumeOut[];
+}
+
+/** A report that is sent to you by mail. */
+export interface ScheduleBody {
+  name: string;
+  /** Minute, hour, day, month, weekday: `0 7 1 * *` */
+  cron: string;
+  time_zone?: string;
+  measure?: string;
+  by?: string;
+  /** As it is when the mail is sent */
+  period?: string;
+  view?: string;
+  /** Values by dimension */
+  filters?: Record<string, string>;
+}
+
+/** A schedule of yours. */
+export interface ScheduleOut {
+  id: string;
+  name: string;
+  cron: string;
+  time_zone: string;
+  measure: string;
+  by: string;
+  period: string;
+  view: string;
+  filters: Record<string, string>;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  next_at: string;
+  sent_at: string | null;
+  /** Why the last one was not sent */
+  problem: string | null;
 }
 
 /** The value of a secret. Hosts of work that names the secret get it. It is never shown again. */
@@ -3249,6 +3333,23 @@ export interface SlotOut {
   tier: string | null;
 }
 
+/** A row that a figure is the sum of: what one host ran of a rental, the time of a slot, or an incident. */
+export interface SourceRowOut {
+  source: string;
+  /** Of the rental, the slot, or what had the incident */
+  id: string;
+  name: string;
+  workload_id: string | null;
+  /** When it began, or the begin of the period */
+  at: string;
+  /** By dimension */
+  keys: Record<string, string>;
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  values: Record<string, string | null>;
+  /** The path of its receipt, with receipts and transfers */
+  receipt: string | null;
+}
+
 /** What the project was charged in this calendar month, in UTC days. */
 export interface SpendOut {
   /** A decimal amount of money */
@@ -3319,6 +3420,15 @@ export interface StartBody {
   max_price_per_hour?: string | null;
   /** For the image; to be given again where it was at the creation */
   registry_login?: RegistryLoginBody | null;
+}
+
+/** The statement of a project, a provider or everybody. */
+export interface StatementOut {
+  view: string;
+  name: string;
+  reports: ReportOut[];
+  /** By when they were posted, seconds after what they pay */
+  transfers: TransfersOut[];
 }
 
 /** One step of a cluster's way. */
@@ -3510,6 +3620,15 @@ export interface TransferOut {
   memo: string;
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
+}
+
+/** What the ledger posted of one kind. */
+export interface TransfersOut {
+  kind: string;
+  /** A decimal amount of money */
+  given: string;
+  /** A decimal amount of money */
+  got: string;
 }
 
 /** A host that a person has to look after: it is degraded, offline or in quarantine. */

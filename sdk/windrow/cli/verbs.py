@@ -71,6 +71,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "share": Verb(ACCOUNT, "shares:share_app"),
     "limit": Verb(ACCOUNT, "limits:limit_app"),
     "token": Verb(ACCOUNT, "account:token_app"),
+    "report": Verb(ACCOUNT, "reports:report_app"),
     "ledger": Verb(ACCOUNT, "account:ledger_app"),
     "auth": Verb(ACCOUNT, "rights:auth_app"),
     "can-i": Verb(ACCOUNT, "rights:can_i"),
