@@ -7,7 +7,7 @@ import { send } from "../api/client.ts";
 import { me as meQuery, report as reportQuery, reportRows } from "../api/queries.ts";
 import type { Report, ReportRow } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
-import { count, plain } from "../parts/format.ts";
+import { count, percent, plain } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { StackedBars } from "../parts/StackedBars.tsx";
@@ -246,9 +246,7 @@ function columnsOf(found: Report, change: Change): Column<Cell>[] {
     {
       id: "bar",
       name: "Share of the greatest",
-      cell: ({ values }) => (
-        <Meter ratio={top ? Number(values[measure] ?? 0) / top : 0} text="" label={nameOf(measure)} />
-      ),
+      cell: ({ values }) => <Share value={Number(values[measure] ?? 0)} top={top} label={nameOf(measure)} />,
     },
     {
       id: "rows",
@@ -268,6 +266,11 @@ function columnsOf(found: Report, change: Change): Column<Cell>[] {
     },
   ];
 }
+
+const Share = ({ value, top, label }: { value: number; top: number; label: string }) => {
+  const ratio = top ? value / top : 0;
+  return <Meter ratio={ratio} text={percent(ratio)} label={label} />;
+};
 
 /** The rows below the figures: what one host ran of a rental, the time of a GPU, or an incident. */
 function Rows({ wanted, close }: { wanted: Wanted; close: () => void }) {
