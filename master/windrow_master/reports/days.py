@@ -101,7 +101,7 @@ def _date(name: str, text: str) -> date:
         found = date.fromisoformat(text)
     except ValueError:
         found = date.min
-    if not 1971 <= found.year <= 9000 or len(text) != len("2026-11-29"):
+    if not 1971 <= found.year <= 9000 or found.isoformat() != text:
         ways = f", a month such as 2026-11, or one of {', '.join(PERIODS)}" if name == "period" else ""
         raise InvalidInput(f"{name}: {text[:40]} is no date such as 2026-11-29{ways}.", subject=name)
     return found

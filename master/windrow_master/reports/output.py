@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from windrow_master.reports.days import Days
-from windrow_master.reports.model import MONEY, Cell, Measure, Report, Values, ratio
+from windrow_master.reports.model import MONEY, UNITS, Cell, Measure, Report, Values, ratio
 from windrow_master.reports.service import Statement
 from windrow_proto.units import CURRENCY_TEST, HOUR, Microcents, money_text
 
@@ -127,4 +127,8 @@ def _size(measure: Measure, values: Values) -> float:
 
 def totals_text(report: Report) -> Sequence[str]:
     """The totals in words, one sentence each, for a mail."""
-    return [f"{_column(one)}: {value_text(one, report.totals) or 'none'}" for one in report.query.measures]
+    units = {**UNITS, **dict.fromkeys(MONEY, CURRENCY_TEST), Measure.INCIDENTS: "", Measure.OCCUPANCY: ""}
+    return [
+        f"{one.capitalize()}: {value_text(one, report.totals) or 'none'} {units[one]}".rstrip()
+        for one in report.query.measures
+    ]

@@ -127,10 +127,10 @@ class ReportService:
             ask = max(0, begin - count), max(0, begin + limit - count)
             there, rows = await asyncio.to_thread(one.rows, summed(query.measures), *ask)
             found, count = found + rows, count + there
-        return await self._named(found), count
+        return await self._named(found, query.scope.view), count
 
-    async def _named(self, rows: Sequence[SourceRow]) -> list[SourceRow]:
-        """The same with the rentals of their workloads and the names of clusters and hosts."""
+    async def _named(self, rows: Sequence[SourceRow], view: View) -> list[SourceRow]:
+        """The same with the rentals of their workloads, and the names of clusters; for a provider those of hosts."""
         ids = [one.workload_id for one in rows if one.workload_id]
         hosts = {one.keys[Dimension.HOST] for one in rows}
 
@@ -142,7 +142,8 @@ class ReportService:
         for one in rows:
             rental_id, name = rentals.get(one.workload_id, (one.id, ""))
             host = one.keys[Dimension.HOST]
-            found.append(replace(one, id=rental_id, name=name or names.get(host, host)))
+            shown = "" if view is View.HOSTS else name
+            found.append(replace(one, id=rental_id, name=shown or names.get(host, host)))
         return found
 
     async def statement(self, principal: Principal, scope: Scope, days: Days) -> Statement:

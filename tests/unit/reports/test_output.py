@@ -30,7 +30,7 @@ def test_a_name_that_is_a_formula_is_marked_as_text(name):
 def test_a_number_and_a_name_are_written_as_they_are():
     assert [csv_cell(one) for one in ("-1.5", "12", "lab", "a,b", 'a"b')] == ["-1.5", "12", "lab", '"a,b"', '"a""b"']
     assert csv_text(report("lab")).splitlines() == [
-        "project,project_name,cost_CRD,held_gpu_hours",
+        "project,project_name,cost_TEST,held_gpu_hours",
         "account_1,lab,1.25,3.0000",
     ]
 

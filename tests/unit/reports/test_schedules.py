@@ -35,8 +35,8 @@ async def test_a_schedule_sends_its_report_once_each_day(post: Post) -> None:  #
         await post.turn()
     (mail,) = post.box.mails
     assert mail["To"] == "ada@example.org" and mail["Subject"].startswith("Cost by model: ")
-    assert "cost_CRD: 0.00" in text_of(mail) and "/reports?measure=cost&by=model&from=" in text_of(mail)
-    post.market.clock.advance(3 * DAY)  # nobody was there for three days: one mail makes up for them
+    assert "Cost: 0.00 TEST" in text_of(mail) and "/reports?measure=cost&by=model&from=" in text_of(mail)
+    post.market.clock.advance(2 * DAY)  # no Master ran for two days: one mail makes up for them
     await service.turn()
     await post.turn()
     assert len(post.box.mails) == 2
