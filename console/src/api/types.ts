@@ -76,6 +76,7 @@ export type Spending = Schema.SpendingOut;
 export type Earnings = Schema.EarningsOut;
 export type Report = Schema.ReportOut;
 export type ReportRow = Schema.SourceRowOut;
+export type ReportRequest = Schema.ScheduleBody;
 export type ReportSchedule = Schema.ScheduleOut;
 export type GpuTimes = Schema.GpuTimesOut;
 export type LimitsRequest = Schema.LimitsBody;

@@ -4,7 +4,8 @@ import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { schedules as schedulesQuery } from "../api/queries.ts";
-import type { ReportSchedule } from "../api/types.ts";
+import type { ReportRequest, ReportSchedule } from "../api/types.ts";
+import { quoted } from "../clusters/request.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
@@ -50,15 +51,17 @@ export function Schedules({ wanted, close }: { wanted: Wanted; close: () => void
         onChange={(event) => setPeriod(event.currentTarget.value)}
         data={PERIODS.map(([value, label]) => ({ value, label }))}
       />
-      <Same
-        method="POST"
-        path={PATH}
-        body={body}
-        command={`windrow report schedule add ${JSON.stringify(body.name)} --cron "${cron}" --period ${period} --by ${by}`}
-      />
+      <Same method="POST" path={PATH} body={body} command={commandOf(body)} />
     </FormDialog>
   );
 }
+
+const commandOf = ({ name, cron, period, by, measure, filters }: ReportRequest): string => {
+  const where = Object.entries(filters ?? {}).map((one) => one.join("="));
+  const options = { cron, period, measure, by, where: where.join(",") };
+  const given = Object.entries(options).flatMap(([word, value]) => (value ? [`--${word}`, quoted(value)] : []));
+  return ["windrow report schedule add", quoted(name), ...given].join(" ");
+};
 
 function Known({ one }: { one: ReportSchedule }) {
   const said = `${plain(one.name)} is sent no more`;

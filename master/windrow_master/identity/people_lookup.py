@@ -3,14 +3,14 @@
 import hashlib
 from dataclasses import dataclass
 
-from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.model import AccountState, Principal, Role
 from windrow_master.identity.people import Organisation, Projects, User
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository
-from windrow_master.identity.sessions import SECRET_CHARS_MAX
+from windrow_master.identity.sessions import SECRET_CHARS_MAX, standing
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Forbidden, NotFound, Unauthenticated
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, TokenId
 
 _NO_USER = "This token belongs to a project, not to a user. Sign in as a user."
 _NO_MEMBER = "There is no such member. List them: windrow member ls"
@@ -37,6 +37,19 @@ def name_of(uow: UnitOfWork, one: str) -> str | None:
     """The name of a user or a project by its id; None: there is none of that id."""
     found = uow[UserRepository].get(one) if one.startswith("user_") else uow[AccountRepository].get(AccountId(one))
     return None if found is None else found.name
+
+
+def acting(uow: UnitOfWork, user_id: str, account_id: AccountId) -> tuple[User, Principal] | None:
+    """A user with all that the user may do in a project now, for what the Master does in the user's name; None: nothing
+    any more."""
+    user, account = uow[UserRepository].get(user_id), uow[AccountRepository].get(account_id)
+    if user is None or account is None or user.erased_at_ns is not None or user.disabled_at_ns is not None:
+        return None
+    roles = standing(uow, user, account)
+    if not roles or account.state is not AccountState.ACTIVE:
+        return None
+    of = account.organisation_id
+    return user, Principal(account.id, account.name, roles, TokenId(""), "", 0, user_id=user.id, organisation_id=of)
 
 
 def own_user_of(uow: UnitOfWork, principal: Principal) -> User:

@@ -12,11 +12,7 @@ from urllib.parse import urlencode
 import structlog
 
 from windrow_master.identity.model import Principal
-from windrow_master.identity.people import User
-from windrow_master.identity.people_lookup import own_user_of
-from windrow_master.identity.people_repository import UserRepository
-from windrow_master.identity.repository import AccountRepository
-from windrow_master.identity.sessions import standing
+from windrow_master.identity.people_lookup import acting, own_user_of
 from windrow_master.loops import again, ends_alone
 from windrow_master.mail.message import Letter
 from windrow_master.mail.service import MailService
@@ -30,7 +26,7 @@ from windrow_master.reports.service import ReportService, scope_of
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, NotFound, WindrowError
-from windrow_proto.ids import AccountId, TokenId
+from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND
 
@@ -112,7 +108,7 @@ class ScheduleService:
 
     async def _send(self, schedule: Schedule) -> None:
         asked, report, problem, is_passing = Asked(**schedule.query), None, "", False
-        known = await self._store.read(lambda uow: _receiver(uow, schedule))
+        known = await self._store.read(lambda uow: acting(uow, schedule.user_id, AccountId(schedule.account_id)))
         if known is not None:
             try:
                 scope = await self._reports.scope(known[1], asked.wanted_view)
@@ -121,7 +117,7 @@ class ScheduleService:
                 problem, is_passing = error.detail, error.retryable
 
         def went(uow: UnitOfWork) -> None:
-            receiver = _receiver(uow, schedule)
+            receiver = acting(uow, schedule.user_id, AccountId(schedule.account_id))
             if receiver is None:
                 uow[ScheduleRepository].remove(schedule.schedule_id)
                 uow.audit("master", "report_schedule.remove", schedule.schedule_id, "its user may not see it any more")
@@ -147,28 +143,6 @@ class ScheduleService:
             link_text="Open the report",
             below=(f"To stop these mails: windrow report schedule rm {schedule.schedule_id}",),
         )
-
-
-def _receiver(uow: UnitOfWork, schedule: Schedule) -> tuple[User, Principal] | None:
-    """The user of a schedule and what the user may do in its project now; None: nothing any more."""
-    user = uow[UserRepository].get(schedule.user_id)
-    account = uow[AccountRepository].get(AccountId(schedule.account_id))
-    if user is None or account is None or user.erased_at_ns is not None or user.disabled_at_ns is not None:
-        return None
-    roles = standing(uow, user, account)
-    if not roles or account.suspended_at_ns is not None or account.deleted_at_ns is not None:
-        return None
-    principal = Principal(
-        account_id=account.id,
-        account_name=account.name,
-        roles=roles,
-        token_id=TokenId(""),
-        token_name="",
-        expires_at_ns=0,
-        user_id=user.id,
-        organisation_id=account.organisation_id,
-    )
-    return user, principal
 
 
 def forget_account(uow: UnitOfWork, account_id: AccountId) -> None:

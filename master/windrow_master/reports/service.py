@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from windrow_master.billing.gpu_time import Hosts
-from windrow_master.billing.repository import BillingRepository
+from windrow_master.billing.service import changes
 from windrow_master.fleet.view import FleetView
 from windrow_master.identity import people_lookup, spenders
 from windrow_master.identity.decide import Permission, is_allowed
@@ -186,13 +186,13 @@ class ReportService:
         entries = [one for one in self._fleet if owners is None or one.host.owner_account in owners]
         hosts = Hosts("model", entries)
         subjects = None if owners is None else hosts.subjects | {str(one.slot_id) for e in entries for one in e.slots}
-        changes = await self._store.read(lambda uow: uow[BillingRepository].changes(query.days.begin_ns, subjects))
+        known = await self._store.read(lambda uow: changes(uow, query.days.begin_ns, subjects))
         found = []
         if Source.TIME in needed:
-            time = await asyncio.to_thread(facts.time_of, hosts, changes, query, self.now_ns)
+            time = await asyncio.to_thread(facts.time_of, hosts, known, query, self.now_ns)
             found.append(Traced(Source.TIME, facts.of_plain(query, Measure.OFFERED, time, follows), plain=time))
         if Source.INCIDENTS in needed:
-            its = facts.incidents_of(entries, changes, query)
+            its = facts.incidents_of(entries, known, query)
             found.append(Traced(Source.INCIDENTS, facts.of_plain(query, Measure.INCIDENTS, its, follows), plain=its))
         return found
 
