@@ -52,6 +52,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "authlib": ("master/windrow_master/identity/oidc.py",),
     "markdown_it": ("master/windrow_master/handbook/markdown.py",),
     "joserfc": ("master/windrow_master/identity/oidc.py",),
+    "cronsim": ("master/windrow_master/reports/schedule.py",),
     "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
 """Foreign library -> the only files that may import it."""
@@ -110,6 +111,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("jobs",),
     ("onboarding", "acceptance", "hybrid", "handbook", "watch"),
     ("accounts", "billing", "lifecycle", "records"),
+    ("reports",),
     ("config",),
     ("recovery",),
     ("link",),

@@ -73,6 +73,10 @@ export type JoinTokenRow = Schema.JoinTokenOut;
 export type SpendingLimit = Schema.LimitOut;
 export type Spending = Schema.SpendingOut;
 export type Earnings = Schema.EarningsOut;
+export type Report = Schema.ReportOut;
+export type ReportRow = Schema.SourceRowOut;
+export type ReportRequest = Schema.ScheduleBody;
+export type ReportSchedule = Schema.ScheduleOut;
 export type GpuTimes = Schema.GpuTimesOut;
 export type LimitsRequest = Schema.LimitsBody;
 /** A request as the Master keeps it, or as a form holds it. */

@@ -32,6 +32,8 @@ from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService
 from windrow_master.prices.book import PriceBook
 from windrow_master.records.service import RecordService
+from windrow_master.reports.schedules import ScheduleService
+from windrow_master.reports.service import ReportService
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.results import ResultService
@@ -96,6 +98,8 @@ class Services:
     market: MarketService
     spending: SpendingService
     billing: BillingService
+    reports: ReportService
+    report_schedules: ScheduleService
     clusters: ClusterService
     results: ResultService
     templates: TemplateService

@@ -75,6 +75,9 @@ from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
 from windrow_master.recovery.last import last
+from windrow_master.reports import schedules as report_schedules
+from windrow_master.reports.schedules import ScheduleService
+from windrow_master.reports.service import ReportService
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
@@ -219,6 +222,7 @@ class Master:
         yield services.artefacts.run()
         yield services.retention.run()
         yield services.records.run()
+        yield services.report_schedules.run()
         yield services.verification.run()
         if services.proofs.is_automatic is not None:
             yield services.proofs.run()
@@ -570,6 +574,7 @@ class _Parts:
         """All of them, for routes."""
         identity, market, clusters = self.identity, self.market, self.clusters
         registry = ResourceRegistry(self.store)
+        reports = ReportService(self.store, self.clock, self.fleet.view, self.telemetry)
         book = self.settings.price_book()
         return Services(
             store=self.store,
@@ -595,6 +600,8 @@ class _Parts:
             market=market,
             spending=SpendingService(self.store),
             billing=BillingService(self.store, market, self.fleet.view),
+            reports=reports,
+            report_schedules=ScheduleService(self.store, self.clock, reports, self.mail, self.reached.https_url),
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),
@@ -660,6 +667,7 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: report_schedules.forget_account(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)

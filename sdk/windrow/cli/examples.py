@@ -197,6 +197,13 @@ windrow token add ci --max-total 50
 windrow token add --join
 windrow token ls
 windrow token rm ci
+windrow report --by model --period 2026-11
+windrow report --measure cost,held --by project,day --csv
+windrow report --html report.html
+windrow report statement --period last-month
+windrow report schedule add "Cost by model" --by model
+windrow report schedule ls
+windrow report schedule rm "Cost by model"
 windrow ledger ls --since 7d
 windrow ledger balances
 windrow auth can-i rent

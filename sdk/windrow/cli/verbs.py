@@ -74,6 +74,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "channel": Verb(ACCOUNT, "channels:channel_app"),
     "delivery": Verb(ACCOUNT, "channels:delivery_app"),
     "token": Verb(ACCOUNT, "account:token_app"),
+    "report": Verb(ACCOUNT, "reports:report_app"),
     "ledger": Verb(ACCOUNT, "account:ledger_app"),
     "auth": Verb(ACCOUNT, "rights:auth_app"),
     "can-i": Verb(ACCOUNT, "rights:can_i"),

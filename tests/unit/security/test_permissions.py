@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,9 @@ from windrow_master.identity.providers import Grants, Identity, Provider
 from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
 from windrow_master.identity.tokens import issue_token
 from windrow_master.jobs.model import JobRequest
+from windrow_master.reports.asking import Asked
+from windrow_master.reports.repository import ScheduleRepository
+from windrow_master.reports.schedule import Schedule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
@@ -337,6 +340,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{service_account}": "service_1",
         **await _channels(opened, owner),
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
+        "{schedule_id}": await _schedule(opened, owner),
         "{project}": OWNER,
         "{organisation}": "organisation_left",
         "{provider}": "linked",
@@ -373,6 +377,13 @@ async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
         made, _ = await service.add(owner, Scope.PROJECT, ChannelKind.WEBHOOK, "https://127.0.0.1:1/", settings)
         ids[f"channel {name}"] = made.channel_id
     return ids | {"{delivery_id}": (await service.test(owner, ids["channel POST"])).delivery_id}
+
+
+async def _schedule(opened: Master, owner: Principal) -> str:
+    """The id of a report that is sent to the owner."""
+    made = Schedule("schedule_1", OWNER, owner.user_id or "", "r", "0 7 * * *", "UTC", asdict(Asked()), 0, 2**62)
+    await opened.store.write(lambda uow: uow[ScheduleRepository].add(made), name="test")
+    return made.schedule_id
 
 
 async def _share(opened: Master, owner: Principal, cluster_id: str, receiver: str) -> str:
