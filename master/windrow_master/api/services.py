@@ -46,9 +46,9 @@ from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
-from windrow_master.watch.service import AlertService
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
+from windrow_master.watch.service import AlertService
 from windrow_proto.conditions import Stated
 from windrow_proto.ports import Clock, Rng
 

@@ -101,12 +101,12 @@ from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
 from windrow_master.watch.engine import silenced_until
-from windrow_master.watch.service import AlertService, Watched
-from windrow_master.watch.service import forget_account as forget_alerts
 from windrow_master.watch.notify import channels as notify_channels
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
 from windrow_master.watch.notify.sender import Sender
+from windrow_master.watch.service import AlertService, Watched
+from windrow_master.watch.service import forget_account as forget_alerts
 from windrow_proto.ballast import ReservedDisk
 from windrow_proto.conditions import Stated
 from windrow_proto.data_directory import DirectoryLock

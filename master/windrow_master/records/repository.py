@@ -26,8 +26,8 @@ from windrow_master.records.rules import Record
 from windrow_master.store.prepared import Made
 from windrow_master.store.repository import Repository
 from windrow_master.store.tables import events, operations
-from windrow_master.watch.tables import alert_silences, alerts
 from windrow_master.watch.notify.tables import deliveries
+from windrow_master.watch.tables import alert_silences, alerts
 from windrow_proto.ids import mint
 
 _BEFORE: Final = bindparam("before_ns", type_=BigInteger)

@@ -46,13 +46,6 @@ class Notifier(Protocol):
         """Have a message delivered once this transaction is committed."""
 
 
-class InboxOnly:
-    """No channels: the inbox has every message already."""
-
-    def queue(self, uow: UnitOfWork, message: AlertMessage) -> None:
-        """Nothing is left to do."""
-
-
 def silenced_until(uow: UnitOfWork, rule: str, cause: str, audiences: tuple[str, ...]) -> int | None:
     """Until when silences cover an alert."""
     found = uow[AlertRepository].silences(uow.now_wall_ns)

@@ -9,11 +9,18 @@ import pytest
 from tests.master_support import ManualClock, opened_store
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.watch.engine import AlertEngine, InboxOnly, silenced_until
+from windrow_master.watch.engine import AlertEngine, silenced_until
 from windrow_master.watch.model import OPERATORS, AlertMessage, Clear, Raise, Signal, Silence
 from windrow_master.watch.repository import AlertRepository
 from windrow_master.watch.rules import RULES
 from windrow_proto.units import HOUR, MINUTE, SECOND
+
+
+class NoChannels:
+    """Nobody has a channel: the inbox has every message already."""
+
+    def queue(self, uow: UnitOfWork, message: AlertMessage) -> None:
+        """Nothing is left to do."""
 
 
 class World:
@@ -21,7 +28,7 @@ class World:
 
     def __init__(self, store: Store, clock: ManualClock) -> None:
         self.store, self.clock = store, clock
-        self.engine = AlertEngine(InboxOnly(), silenced_until)
+        self.engine = AlertEngine(NoChannels(), silenced_until)
 
     def take(self, *signals: Signal) -> None:
         for one in signals:
