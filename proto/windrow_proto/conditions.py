@@ -607,6 +607,7 @@ class ConditionCode(StrEnum):
     )
     MASTER_CHANNEL_FAILED = _master(
         "master.channel_failed",
+        "Alerts are not delivered",
         Effect.NONE,
         Severity.TICKET,
         "A channel of the operators did not take a message, and the message was given up.",
