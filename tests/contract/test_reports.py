@@ -138,8 +138,8 @@ async def test_what_runs_on_is_told_as_it_is_and_a_closed_rental_is_read_once(st
     for _ in range(2):
         found = await service.report(query((Dimension.DAY,)))
         assert found.totals[Measure.COST] == 30 * price and len(found.cells) == 2
-    later = replace(rental, rental_id="rental_b", state=RentalState.CLOSED, charged=price)
-    its = replace(line, workload_id=WorkloadId("workload_b"), rental_id="rental_b", charged=price, signed_ns=HOUR)
+    later = replace(rental, rental_id=RentalId("rental_b"), state=RentalState.CLOSED, charged=price)
+    its = replace(line, workload_id=WorkloadId("workload_b"), rental_id=RentalId("rental_b"), charged=price, signed_ns=HOUR)
     store.write_now(lambda uow: (uow[RentalRepository].add(later), uow[RentalRepository].add_line(its)), name="test")
     assert (await service.report(query())).totals[Measure.COST] == 31 * price
 

@@ -16,7 +16,9 @@ from windrow.explained import PARAGRAPHS, first_sentence
 PAGE: Final = ROOT / "tests" / "unit" / "sdk" / "lists.txt"
 WIDTHS: Final = (80, 100, 120, 160)
 SCHEMAS: Final = {
-    "accesses.ACCESSES": "AccessOut", "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
+    "accesses.ACCESSES": "AccessOut", "alerts.SHOWN": "AlertOut", "alerts.SHOWN_SILENCES": "SilenceOut",
+    "alerts.SHOWN_RULES": "OwnRuleOut",
+    "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
     "account.TRANSFERS": "TransferOut", "account.BALANCES": "BalanceOut", "artefacts.ARTEFACTS": "ArtefactOut",
     "artefacts.CHECKPOINTS": "CheckpointOut", "audit.ENTRIES": "AuditOut", "billing.SPENT": "ShareOut",
     "billing.EARNED": "EarnedOut", "billing.DAYS": "DayEarnedOut", "channels.SHOWN": "ChannelOut",

@@ -87,7 +87,7 @@ def test_what_is_healthy_has_no_finding() -> None:
     chance = random.Random(7)
     for _ in range(20):
         low = chance.uniform(0.72, 0.9)
-        use = line(lambda _, low=low: chance.uniform(low, 1.0))
+        use: Line = [(at, chance.uniform(low, 1.0)) for at, _ in line(0.0)]
         cores = line(chance.uniform(0.5, 6.5))
         read = readings(
             **{rules.USE: use, rules.CORES: cores, rules.HELD: counter(chance.uniform(0, 1.0))},
