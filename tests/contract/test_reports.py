@@ -11,7 +11,7 @@ from tests.support.rented_history import history, people
 from tests.unit.market.rentals import line as line_of
 from tests.unit.market.rentals import rental as rental_of
 from windrow_master.fleet.view import FleetView
-from windrow_master.market.model import RentalState
+from windrow_master.market.model import RentalId, RentalState
 from windrow_master.market.repository import RentalRepository
 from windrow_master.reports.days import Days
 from windrow_master.reports.model import Dimension, Limits, Measure, Query, Scope, View
@@ -137,8 +137,10 @@ async def test_what_runs_on_is_told_as_it_is_and_a_closed_rental_is_read_once(st
     for _ in range(2):
         found = await service.report(query((Dimension.DAY,)))
         assert found.totals[Measure.COST] == 30 * price and len(found.cells) == 2
-    later = replace(rental, rental_id="rental_b", state=RentalState.CLOSED, charged=price)
-    its = replace(line, workload_id=WorkloadId("workload_b"), rental_id="rental_b", charged=price, signed_ns=HOUR)
+    later = replace(rental, rental_id=RentalId("rental_b"), state=RentalState.CLOSED, charged=price)
+    its = replace(
+        line, workload_id=WorkloadId("workload_b"), rental_id=RentalId("rental_b"), charged=price, signed_ns=HOUR
+    )
     store.write_now(lambda uow: (uow[RentalRepository].add(later), uow[RentalRepository].add_line(its)), name="test")
     assert (await service.report(query())).totals[Measure.COST] == 31 * price
 
