@@ -68,7 +68,7 @@ async def test_who_has_spent_and_earned_nothing_reads_the_next_command(page: Pag
 async def test_a_report_is_chosen_drawn_opened_to_its_rows_and_saved(page: Page, pretend: Pretend) -> None:
     await signed_in(page, pretend(), "/reports")
     main = page.get_by_role("main")
-    await expect(main.get_by_role("img", name=re.compile("^Cost by Day: 2026-11-02 1.25"))).to_be_visible()
+    await expect(main.get_by_role("img", name=re.compile("^Cost by day: 2026-11-01 0.25"))).to_be_visible()
     await main.get_by_label("And by").select_option("project")
     await expect(main.get_by_role("row").filter(has_text="first <b>account</b>").first).to_be_visible()
     await expect(page).to_have_url(re.compile("by=day,project"))
