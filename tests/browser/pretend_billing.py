@@ -48,9 +48,9 @@ def billing_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/reports")
     async def reports(measure: str = "cost", by: str = "day", view: str = "all", period: str = "") -> Json:
         days = [] if period == "last-week" or not world.hosts else ["2026-11-01", "2026-11-02", "2026-11-03"]
-        keys: list[list[dict[str, Any]]] = [[{"id": day, "name": day}] for day in days]
+        keys: list[list[Json]] = [[{"id": day, "name": day}] for day in days]
         if "," in by or by not in ("", "day"):
-            named: list[dict[str, Any]] = [{"id": "account_1", "name": "first <b>account</b>"}, {"id": None, "name": ""}]
+            named: list[Json] = [{"id": "account_1", "name": "first <b>account</b>"}, {"id": None, "name": ""}]
             keys = [[one, *key] if by == "project,day" else [*key, one] for key in keys for one in named]
             keys = keys if "," in by else [[one] for one in named if days]
         values = [{measure: f"{number % 5}.2500"} for number in range(len(keys))]
@@ -67,7 +67,7 @@ def billing_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/reports/rows")
     async def report_rows() -> Json:
-        row: dict[str, Any] = {"source": "rentals", "id": "rental_1", "name": "training <b>run</b>", "workload_id": "workload_1"}
+        row: Json = {"source": "rentals", "id": "rental_1", "name": "training <b>run</b>", "workload_id": "workload_1"}
         row |= {"at": at(), "keys": {"host": "host_1", "tier": "h100/A"}, "values": {"cost": "0.25"}}
         return {"items": [row | {"receipt": "/api/v1/receipts/receipt_1"}], "next_cursor": None, "count": 1}
 

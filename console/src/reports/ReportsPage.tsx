@@ -32,6 +32,7 @@ import {
 import { Schedules } from "./Schedules.tsx";
 
 type Cell = Report["cells"][number];
+const inWords = (word: string): string => (word === "model" ? nameOf(word) : word);
 type Change = (words: SearchWords) => void;
 
 const VIEWS = { all: "Everything", project: "Spending", hosts: "My hosts" } as const;
@@ -190,7 +191,7 @@ function Shown({ found, wanted, change }: { found: Report; wanted: Wanted; chang
         </Empty>
       </Panel>
     );
-  const title = [nameOf(measure), ...found.by.map((word, at) => `${at ? "and" : "by"} ${nameOf(word)}`)].join(" ");
+  const title = [nameOf(measure), ...found.by.map((word, at) => `${at ? "and" : "by"} ${inWords(word)}`)].join(" ");
   return (
     <>
       {drawn && (

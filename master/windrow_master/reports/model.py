@@ -20,10 +20,18 @@ from windrow_master.reports.days import Days
 from windrow_proto.errors import Forbidden, InvalidInput
 from windrow_proto.ids import AccountId
 
-CELLS_MAX: Final = 10_000
-"""Cells of one report: more is data for a program, which asks for a shorter time or filters."""
-LINES_MAX: Final = 1_000_000
-"""Rental lines that one report reads: they take 150 MB and some seconds."""
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How large a report may be. cells: more is data for a program, which asks for a shorter time; lines: of rentals,
+    which take 150 MB and some seconds; page: lines of one read, a tenth of a second."""
+
+    cells: int = 10_000
+    lines: int = 1_000_000
+    page: int = 20_000
+
+
+LIMITS: Final = Limits()
 
 
 class Dimension(StrEnum):

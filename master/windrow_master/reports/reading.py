@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from windrow_master.market.prices import CPU
-from windrow_master.reports.model import LINES_MAX, Dimension
+from windrow_master.reports.model import Dimension, Limits
 from windrow_master.reports.repository import LineRow, ReportRepository
 from windrow_master.reports.sums import FIGURES, Lines, Names, joined
 from windrow_master.store.store import Store
@@ -23,8 +23,6 @@ from windrow_proto.units import HOUR, SECOND
 
 KEYS: Final = (Dimension.PROJECT, Dimension.PROVIDER, Dimension.HOST, Dimension.TIER, Dimension.KIND)
 """The dimensions that a line itself has, in the order of its keys."""
-PAGE: Final = 20_000
-"""Lines in one read: a tenth of a second."""
 DEADLINE_NS: Final = 12 * SECOND
 """For all reads of one report: people and the console wait for 20 s."""
 KEPT_NS: Final = HOUR
@@ -68,8 +66,8 @@ class _Kept:
 class LineReader:
     """All rental lines since some day, as they are now."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store, self._clock = store, clock
+    def __init__(self, store: Store, clock: Clock, limits: Limits) -> None:
+        self._store, self._clock, self._limits = store, clock, limits
         self._one_at_a_time = asyncio.Lock()
         self._kept: _Kept | None = None
         self._asked_ns = clock.monotonic_ns()
@@ -99,11 +97,12 @@ class LineReader:
             return _Kept(begin_ns, found.last_rental(), found.open_rentals(), shares)
 
         def page(uow: UnitOfWork) -> tuple[Lines, str]:
-            rows = uow[ReportRepository].lines(after, begin_ns, PAGE)
+            rows = uow[ReportRepository].lines(after, begin_ns, size)
             # A rental that is open now is left to `_refresh`, also where it closes meanwhile.
             closed = (one for one in rows if one.rental_id <= kept.last and one.rental_id not in kept.open)
-            return kept.columns(closed), rows[-1].workload_id if len(rows) == PAGE else ""
+            return kept.columns(closed), rows[-1].workload_id if len(rows) == size else ""
 
+        size = self._limits.page
         until_ns = self._clock.monotonic_ns() + DEADLINE_NS
         kept = await self._store.read(begin)
         pages, after, count = list[Lines](), "", 0
@@ -113,7 +112,7 @@ class LineReader:
             count += len(lines)
             if not after:
                 break
-            if count > LINES_MAX or self._clock.monotonic_ns() > until_ns:
+            if count > self._limits.lines or self._clock.monotonic_ns() > until_ns:
                 self._refused_ns = begin_ns
                 raise _too_many()
         kept.closed = [joined(pages)]

@@ -16,10 +16,11 @@ from windrow_master.reports import facts
 from windrow_master.reports.days import Days
 from windrow_master.reports.facts import Follows, Traced
 from windrow_master.reports.model import (
-    CELLS_MAX,
+    LIMITS,
     SOURCES,
     USE,
     Dimension,
+    Limits,
     Measure,
     Query,
     Report,
@@ -91,9 +92,16 @@ class Statement:
 class ReportService:
     """Reports of everybody who may ask."""
 
-    def __init__(self, store: Store, clock: Clock, fleet: FleetView, history: UseHistory) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        fleet: FleetView,
+        history: UseHistory,
+        limits: Limits = LIMITS,
+    ) -> None:
         self._store, self._clock, self._fleet, self._history = store, clock, fleet, history
-        self._reader = LineReader(store, clock)
+        self._limits, self._reader = limits, LineReader(store, clock, limits)
 
     @property
     def now_ns(self) -> int:
@@ -108,9 +116,9 @@ class ReportService:
         """The sums of a query. Raises InvalidInput, Forbidden, Unavailable where the history does not answer."""
         query.check()
         sums = await asyncio.to_thread(facts.merged, query, [one.facts for one in await self._traced(query)])
-        if len(sums) > CELLS_MAX:
-            words = f"This report has {len(sums):,} cells, at most {CELLS_MAX:,} are shown. Ask for a shorter period, "
-            raise InvalidInput(f"by: {words}filter it, or divide it by fewer dimensions.", subject="by")
+        if len(sums) > self._limits.cells:
+            words = f"by: {len(sums):,} cells are more than the {self._limits.cells:,} that one report has. "
+            raise InvalidInput(f"{words}Ask for a shorter period, a filter, or fewer dimensions.", subject="by")
         wanted = {one: {key[place] for key in sums} for place, one in enumerate(query.by)}
         names = await self._store.read(
             lambda uow: {one: uow[ReportRepository].names(one, wanted[one]) for one in wanted}

@@ -34,7 +34,7 @@ async def test_figures_add_up_whatever_they_are_divided_by_and_link_to_their_row
         assert {one: Decimal(said["totals"][one]) for one in said["measures"]} == {
             one: sum(Decimal(cell["values"][one]) for cell in said["cells"]) for one in said["measures"]
         }
-        assert [Decimal(said["totals"][name]) for name in ("cost", "held")] == [4, 2]
+        assert [Decimal(said["totals"][one]) for one in ("cost", "held")] == [4, 2]
         for cell in said["cells"]:
             rows = await rented.client.get(cell["rows"])
             assert_described(rows, RowsOut)
