@@ -78,6 +78,8 @@ class Config:
     """The registry of resources answers this process' own user on this machine without a token."""
     mail: MailSettings | None = None
     """The server that mail is sent by; None: this market sends none."""
+    egress_allow: tuple[Network, ...] = ()
+    """Private networks whose servers this Master may ask where people name them, such as those of webhooks."""
     tls_files: tuple[Path, Path] | None = None
     """Certificate chain and key that the operator has from elsewhere, for browsers; None: HTTPS has its own alone."""
     prices: Path | None = None
@@ -98,6 +100,7 @@ class Config:
             "names": " ".join(self.names),
             "retention": self.retention.shown,
             "trusted_proxies": " ".join(map(str, self.trusted_proxies)),
+            "egress_allow": " ".join(map(str, self.egress_allow)),
             "history": self.history.shown,
             "mail": "" if self.mail is None else self.mail.shown,
             "tls_files": "" if self.tls_files is None else str(self.tls_files[0]),
@@ -177,6 +180,7 @@ def parse(arguments: Sequence[str], environment: Mapping[str, str]) -> Config:
         waits=read.wait,
         trusts_local_user=read.trust_local_user,
         mail=mail_settings(smtp_url) if (smtp_url := secret_setting("WINDROW_SMTP_URL", environment)) else None,
+        egress_allow=_networks("WINDROW_EGRESS_ALLOW", environment),
         tls_files=_tls_files(read.tls_cert_file, read.tls_key_file),
         prices=Path(read.prices).expanduser().resolve() if read.prices else None,
         supervisor_fd=read.supervisor_fd,
@@ -273,8 +277,11 @@ def _tls_files(certificate: str, key: str) -> tuple[Path, Path] | None:
 def _proxies(flags: Sequence[str] | None, environment: Mapping[str, str]) -> tuple[Network, ...]:
     if flags:
         return parse_networks(flags, "--trusted-proxy")
-    given = environment.get("WINDROW_TRUSTED_PROXIES", "")
-    return parse_networks(given.replace(",", " ").split(), "WINDROW_TRUSTED_PROXIES")
+    return _networks("WINDROW_TRUSTED_PROXIES", environment)
+
+
+def _networks(name: str, environment: Mapping[str, str]) -> tuple[Network, ...]:
+    return parse_networks(environment.get(name, "").replace(",", " ").split(), name)
 
 
 def _public_of(listen: str) -> str:

@@ -605,6 +605,15 @@ class ConditionCode(StrEnum):
         "Look at WINDROW_SMTP_URL and at the mail server. Until it works, start the Master without it: links are then "
         "shown, to be given by hand.",
     )
+    MASTER_CHANNEL_FAILED = _master(
+        "master.channel_failed",
+        "Alerts are not delivered",
+        Effect.NONE,
+        Severity.TICKET,
+        "A channel of the operators did not take a message, and the message was given up.",
+        "Run `windrow delivery ls --state given_up`, repair the receiver or the channel, `windrow channel test NAME`, "
+        "then `windrow delivery again ID`.",
+    )
     AUDIT_BROKEN = _master(
         "audit.broken",
         "Audit log is not intact",

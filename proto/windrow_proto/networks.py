@@ -28,7 +28,7 @@ def parse_networks(texts: Iterable[str], what: str) -> tuple[Network, ...]:
         except ValueError:
             raise InvalidInput(f"{what} {text[:60]!r} is neither an IP address nor a network (10.0.0.0/24).") from None
         if network.prefixlen == 0:
-            raise InvalidInput(f"{what} {text} would let everybody claim any address. Name the proxies' own addresses.")
+            raise InvalidInput(f"{what} {text} is the network of everybody. Name smaller networks, or addresses.")
         found.append(network)
     return tuple(dict.fromkeys(found))
 

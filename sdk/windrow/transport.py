@@ -80,6 +80,14 @@ class Transport:
         """GET one object."""
         return self.request("GET", path, params={k: v for k, v in params.items() if v is not None})
 
+    def text(self, path: str, **params: Any) -> str:
+        """GET a text that is no JSON. Raises as `request`."""
+        try:
+            answer = self._http.request("GET", path, params=params)
+        except httpx2.TransportError as error:
+            raise self._unreachable(error) from error
+        return str(answer.text) if answer.status_code < 300 else str(self._read(answer))
+
     def items(self, path: str, **params: Any) -> Iterator[Json]:
         """Every item of a list, page after page."""
         cursor: str | None = None

@@ -52,6 +52,7 @@ def _verb(name: str, verb: Any) -> Iterator[str]:
     if alias:
         yield f"Its verbs are those of [windrow {alias}](#windrow-{alias})."
     elif inner:
+        yield from filter(None, (_options(verb), _examples(verb.epilog or "")))
         for word, each in sorted(inner.items()):
             if not each.hidden:
                 yield from _verb(f"{name} {word}", each)

@@ -47,10 +47,12 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     "botocore": ("master/windrow_master/storage/s3_store.py",),
     "obstore": ("master/windrow_master/storage/s3_store.py",),
     "smtplib": ("master/windrow_master/mail/smtp.py",),
-    "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/identity/outgoing.py"),
+    "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/outgoing.py"),
+    "standardwebhooks": ("master/windrow_master/watch/notify/webhook.py",),
     "authlib": ("master/windrow_master/identity/oidc.py",),
     "markdown_it": ("master/windrow_master/handbook/markdown.py",),
     "joserfc": ("master/windrow_master/identity/oidc.py",),
+    "cronsim": ("master/windrow_master/reports/schedule.py",),
     "pathspec": ("sdk/windrow/folder/ignoring.py",),
 }
 """Foreign library -> the only files that may import it."""
@@ -93,7 +95,7 @@ WIRING = ("master/windrow_master/app/wiring*.py", "master/windrow_master/app/mai
 
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("spec", "work_queue"),
-    ("loops", "proxies", "shares", "sift"),
+    ("loops", "outgoing", "proxies", "shares", "sift"),
     ("store",),
     ("audit", "mail"),
     ("identity",),
@@ -107,8 +109,9 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("network",),
     ("storage",),
     ("jobs",),
-    ("onboarding", "acceptance", "hybrid", "handbook"),
+    ("onboarding", "acceptance", "hybrid", "handbook", "watch"),
     ("accounts", "billing", "lifecycle", "records"),
+    ("reports",),
     ("config",),
     ("recovery",),
     ("link",),

@@ -45,6 +45,36 @@ def billing_routes(app: FastAPI, world: World) -> None:
         sums = {"earned": _sum(days), "per_hour": "1.65", "fees": "0.20", "times": times}
         return said | sums | {"days": days, "rows": [one | more for one in rows]}
 
+    @app.get("/api/v1/reports")
+    async def reports(measure: str = "cost", by: str = "day", view: str = "all", period: str = "") -> Json:
+        days = [] if period == "last-week" or not world.hosts else ["2026-11-01", "2026-11-02", "2026-11-03"]
+        keys: list[list[Json]] = [[{"id": day, "name": day}] for day in days]
+        if "," in by or by not in ("", "day"):
+            named: list[Json] = [{"id": "account_1", "name": "first <b>account</b>"}, {"id": None, "name": ""}]
+            keys = [[one, *key] if by == "project,day" else [*key, one] for key in keys for one in named]
+            keys = keys if "," in by else [[one] for one in named if days]
+        values = [{measure: f"{number % 5}.2500"} for number in range(len(keys))]
+        words = "measure=cost&from=2026-11-01&to=2026-11-03&time_zone=UTC&view=all"
+        cells = [
+            {"keys": key, "values": value, "rows": f"/api/v1/reports/rows?{words}&number={number}"}
+            for number, (key, value) in enumerate(zip(keys, values, strict=True))
+        ]
+        unit = "money" if measure == "cost" else "GPU hours"
+        total = str(sum((Decimal(one[measure]) for one in values), Decimal()))
+        said = {"measures": [measure], "units": {measure: unit}, "by": [one for one in by.split(",") if one]}
+        said |= {"first_day": "2026-11-01", "last_day": "2026-11-03", "time_zone": "UTC", "currency": "CRD"}
+        return said | {"view": view, "test_money": True, "totals": {measure: total}, "cells": cells}
+
+    @app.get("/api/v1/reports/rows")
+    async def report_rows() -> Json:
+        row: Json = {"source": "rentals", "id": "rental_1", "name": "training <b>run</b>", "workload_id": "workload_1"}
+        row |= {"at": at(), "keys": {"host": "host_1", "tier": "h100/A"}, "values": {"cost": "0.25"}}
+        return {"items": [row | {"receipt": "/api/v1/receipts/receipt_1"}], "next_cursor": None, "count": 1}
+
+    @app.get("/api/v1/report-schedules")
+    async def report_schedules() -> Json:
+        return {"items": [], "next_cursor": None}
+
 
 def _month(world: World, by: str, month: str, scope: str) -> tuple[Json, list[Json]]:
     now_ns = parse_time(at())

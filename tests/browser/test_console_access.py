@@ -40,6 +40,8 @@ PAGES = (
     "/receipts",
     "/usage",
     "/earnings",
+    "/reports?by=project,day",
+    "/reports?by=project&rows=1",
     "/offers",
     "/shop",
     "/prices",

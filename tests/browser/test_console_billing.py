@@ -63,3 +63,25 @@ async def test_who_has_spent_and_earned_nothing_reads_the_next_command(page: Pag
     for path, command in (("/usage", "windrow run --gpus 1"), ("/earnings", "windrow token add --join")):
         await signed_in(page, served, path)
         await expect(page.get_by_test_id("empty").get_by_label("next command", exact=True)).to_contain_text(command)
+
+
+async def test_a_report_is_chosen_drawn_opened_to_its_rows_and_saved(page: Page, pretend: Pretend) -> None:
+    await signed_in(page, pretend(), "/reports")
+    main = page.get_by_role("main")
+    await expect(main.get_by_role("img", name=re.compile("^Cost by day: 2026-11-01 0.25"))).to_be_visible()
+    await main.get_by_label("And by").select_option("project")
+    await expect(main.get_by_role("row").filter(has_text="first <b>account</b>").first).to_be_visible()
+    await expect(page).to_have_url(re.compile("by=day,project"))
+    await main.get_by_role("button", name="Rows of 2026-11-01, first <b>account</b>").click()
+    await expect(main.get_by_role("link", name="training <b>run</b>")).to_have_attribute("href", "/receipts/receipt_1")
+    await expect(main.get_by_role("button", name=re.compile("Project: account_1"))).to_be_visible()
+    async with page.expect_download() as waited:
+        await main.get_by_role("button", name="CSV", exact=True).click()
+    assert (await waited.value).suggested_filename == "windrow-CSV-this-month.csv"
+    await main.get_by_role("button", name="By mail").click()
+    await expect(page.get_by_role("dialog").get_by_label("Subject")).to_have_value("Windrow report")
+    await page.keyboard.press("Escape")
+    await page.set_viewport_size({"width": 390, "height": 800})
+    assert await wider_than_window(page) is None
+    await main.get_by_label("Period").select_option("last-week")
+    await expect(main.get_by_test_id("empty").first).to_contain_text("Nothing from")

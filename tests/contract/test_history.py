@@ -10,7 +10,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support import metrics_stores
 from tests.unit.telemetry.world import BOOT, HOST, batch, record
 from windrow_master.store.executors import InlineExecutor
-from windrow_master.telemetry.model import GroupQuery, SeriesKey, SeriesQuery
+from windrow_master.telemetry.model import GPU_USE, GroupQuery, SeriesKey, SeriesQuery
 from windrow_master.telemetry.remote.service import RemoteView
 from windrow_master.telemetry.remote.store import MetricsStore, parse_url
 from windrow_master.telemetry.service import TelemetryService
@@ -196,3 +196,15 @@ async def test_a_tier_is_the_mean_of_its_gpus(h):
     await h.settle()
     found = await h.service.grouped(GroupQuery(POWER, at, at + 2 * MINUTE_MS, MINUTE_MS))
     assert {name: points[0] for name, points in found.items()} == {"h100/A": (at, 20.0), "a100/B": (at, 50.0)}
+
+
+async def test_how_busy_the_gpus_of_workloads_were_is_a_mean_of_the_time(h):
+    one = host(11)
+    for step, busy in enumerate((200, 600)):
+        await h.send(h.start_ms + step * MINUTE_MS, {("workload_busy", GPU_USE): busy, ("GPU-1", POWER): 20}, host=one)
+    await h.send(h.start_ms + 5 * MINUTE_MS, {("workload_later", GPU_USE): 1000}, host=one)
+    await h.settle()
+    found = await h.service.workload_use(h.start_ms, h.start_ms + 4 * MINUTE_MS)
+    assert found["workload_busy"] == pytest.approx(0.4)
+    assert "workload_later" not in found and "GPU-1" not in found
+    assert (await h.service.workload_use(h.start_ms, h.start_ms + 9 * MINUTE_MS))["workload_later"] == pytest.approx(1)

@@ -91,7 +91,10 @@ def _of_windrow(words: list[str], is_mention: bool) -> str:
             opened.callback(context.close)
             if not getattr(command, "commands", None):
                 break
-            name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+            left = [*context._protected_args, *context.args]
+            if not left and command.invoke_without_command:
+                break
+            name, command, rest = command.resolve_command(context, left)
         return ""
     except Exception as error:  # those of the parser have words for a person
         says = getattr(error, "format_message", None)

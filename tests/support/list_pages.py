@@ -16,15 +16,19 @@ from windrow.explained import PARAGRAPHS, first_sentence
 PAGE: Final = ROOT / "tests" / "unit" / "sdk" / "lists.txt"
 WIDTHS: Final = (80, 100, 120, 160)
 SCHEMAS: Final = {
-    "accesses.ACCESSES": "AccessOut", "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
+    "accesses.ACCESSES": "AccessOut", "alerts.SHOWN": "AlertOut", "alerts.SHOWN_SILENCES": "SilenceOut",
+    "alerts.SHOWN_RULES": "OwnRuleOut",
+    "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
     "account.TRANSFERS": "TransferOut", "account.BALANCES": "BalanceOut", "artefacts.ARTEFACTS": "ArtefactOut",
     "artefacts.CHECKPOINTS": "CheckpointOut", "audit.ENTRIES": "AuditOut", "billing.SPENT": "ShareOut",
-    "billing.EARNED": "EarnedOut", "billing.DAYS": "DayEarnedOut", "clusters.CLUSTERS": "ClusterOut",
+    "billing.EARNED": "EarnedOut", "billing.DAYS": "DayEarnedOut", "channels.SHOWN": "ChannelOut",
+    "channels.SENT": "DeliveryOut", "clusters.CLUSTERS": "ClusterOut",
     "host_bandwidth.ROUNDS": "BandwidthRoundOut", "hosts.HOSTS": "HostOut", "hosts.GPUS": "GpuRowOut",
     "hosts.OFFERS": "OfferOut", "hosts.COMMANDS": "CommandOut", "hosts.EVENTS": "EventOut", "jobs.JOBS": "JobOut",
     "limits.SHOWN": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
     "members.PROJECTS_TABLE": "ProjectOut", "members.TRANSFERS_TABLE": "TransferOfferOut",
     "people.ACCOUNTS": "PersonOut", "prices.PRICES": "PriceOut", "providers.PROVIDERS": "ProviderOut",
+    "reports.ROWS": "SourceRowOut", "reports.SCHEDULES": "ScheduleOut",
     "resources.RESOURCES": "ResourceOut", "secrets.SECRETS": "SecretOut", "service_accounts.SERVICES": "ServiceOut",
     "shares.SHARES": "ObjectShareOut", "shop.GPUS_FOR_RENT": "MachineClassOut", "templates.TEMPLATES": "TemplateOut",
     "users.USERS_TABLE": "MarketUserOut", "volumes.VOLUMES": "VolumeOut",

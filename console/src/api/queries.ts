@@ -35,6 +35,7 @@ import type {
   Invitation,
   InvitationOpened,
   Job,
+  Findings,
   JobImpact,
   JobRequest,
   JoinTokenRow,
@@ -59,6 +60,9 @@ import type {
   Provider,
   ProviderButton,
   Receipt,
+  Report,
+  ReportRow,
+  ReportSchedule,
   Resource,
   RouteAnswer,
   RouteRequest,
@@ -346,6 +350,8 @@ export const job = (id: string) =>
   });
 export const jobImpact = (id: string, over: boolean) =>
   one<JobImpact>(["job impact", id, over], `/jobs/${encodeURIComponent(id)}/impact`, { refetchInterval: CALM_MS });
+export const findings = (of: string, over: boolean) =>
+  one<Findings>(["findings", of, over], `${of}/findings`, { refetchInterval: over ? false : CALM_MS });
 export const jobPlan = (request: JobRequest) =>
   queryOptions({
     queryKey: ["job plan", request],
@@ -387,6 +393,21 @@ export const spending = (by: string, month: string | undefined, isAll: boolean) 
   ofMonth<Spending>("/usage", by, month, isAll);
 export const earnings = (by: string, month: string | undefined, isAll: boolean) =>
   ofMonth<Earnings>("/earnings", by, month, isAll);
+
+/** Sums of a period; words: as the API takes them. */
+export const report = (words: Readonly<Record<string, string>>) =>
+  queryOptions<Report>({
+    queryKey: ["report", words],
+    queryFn: ({ signal }) => get<Report>("/reports", words, signal),
+    placeholderData: keepPreviousData,
+  });
+/** The greatest of the rows that they are the sums of. */
+export const reportRows = (words: Readonly<Record<string, string>>) =>
+  queryOptions<Page<ReportRow> & { count: number }>({
+    queryKey: ["report rows", words],
+    queryFn: ({ signal }) => get("/reports/rows", { ...words, by: undefined, limit: 500 }, signal),
+  });
+export const schedules = all<ReportSchedule>(["report schedules"], "/report-schedules", { staleTime: CALM_MS });
 
 export const people = all<Person>(["people"], "/accounts", { refetchInterval: CALM_MS });
 export const users = all<MarketUser>(["users"], "/users", { refetchInterval: CALM_MS });

@@ -108,6 +108,47 @@ export interface AgentOut {
   version: number;
 }
 
+/** An alert: one rule and one cause. */
+export interface AlertOut {
+  id: string;
+  rule: string;
+  /** The id of what groups it: a host, relay, job, cluster, or `master` */
+  cause: string;
+  state: AlertState;
+  severity: Severity;
+  title: string;
+  text: string;
+  /** What to do about it */
+  remedy: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  opened_at: string;
+  /** When people were told; null: they were not */
+  fired_at: string | null;
+  acknowledged_at: string | null;
+  acknowledged_by: string | null;
+  silenced_until: string | null;
+  resolved_at: string | null;
+  /** How often it came back before it was resolved */
+  flaps: number;
+  assignee: string | null;
+  /** GPUs, hosts or jobs that have the trouble now, with those held back */
+  subject_count: number;
+  /** The names of the first of them */
+  subjects: string[];
+  simulated: boolean;
+}
+
+/** One's own rules, and those that are built in. */
+export interface AlertRulesOut {
+  items: OwnRuleOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+  built_in: BuiltInRuleOut[];
+}
+
+/** The state of an alert. PENDING: its duration is not over, and nobody was told. */
+export type AlertState = "pending" | "firing" | "acknowledged" | "silenced" | "resolved";
+
 /** Facts found in the program. `reason` is set if the program could not be read. */
 export interface AnalysisOut {
   facts: FactOut[];
@@ -127,6 +168,12 @@ export interface ArtefactOut {
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   expires_at: string | null;
+}
+
+/** Who looks after an alert. */
+export interface AssignBody {
+  /** A name or an id; empty: nobody */
+  assignee: string;
 }
 
 /** One cluster that a job had. */
@@ -305,6 +352,18 @@ export interface BoxOut {
   notebook_port: number | null;
   /** With which Jupyter is opened: ?token= in its address */
   notebook_token: string | null;
+}
+
+/** A rule that is built in. */
+export interface BuiltInRuleOut {
+  code: string;
+  severity: Severity;
+  title: string;
+  remedy: string;
+  /** Who is told */
+  audience: string;
+  /** What raises it */
+  signal: string;
 }
 
 /** The health of the bus that brings wake-ups to the other processes. */
@@ -587,6 +646,11 @@ export interface CommandOut {
   result: Record<string, unknown> | null;
 }
 
+/** A line for the alert's history. */
+export interface CommentBody {
+  text: string;
+}
+
 /** One thing that is not as it should be on a host or in the market itself. */
 export interface ConditionOut {
   /** Stable; with `:` and the id of a GPU where it is about one */
@@ -848,6 +912,15 @@ export interface FiguresOut {
 export interface FilesArrived {
   bytes: number;
   files: number;
+}
+
+/** A span in which a rule would have fired. */
+export interface FiringOut {
+  name: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  /** Null: it still would */
+  until: string | null;
 }
 
 /** The health of the hosts and GPUs. */
@@ -1246,6 +1319,16 @@ export interface ImpactOut {
   ended_at: string | null;
   step_s: number;
   gpus: CardImpactOut[];
+}
+
+/** The messages for the caller, the latest first. */
+export interface InboxOut {
+  items: MessageOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+  unread: number;
+  /** The number of the last message that the caller has read */
+  read_number: number;
 }
 
 /** An invitation. address: the only one that may accept it; null: anybody with the link may. */
@@ -1910,6 +1993,33 @@ export interface MembershipOut {
   projects: ProjectOut[];
 }
 
+/** The kinds of messages about an alert. */
+export type MessageKind = "firing" | "resolved" | "escalated" | "test";
+
+/** A message about an alert. */
+export interface MessageOut {
+  id: string;
+  /** Grows with each message */
+  number: number;
+  alert_id: string;
+  kind: MessageKind;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  rule: string;
+  severity: Severity;
+  title: string;
+  text: string;
+  remedy: string | null;
+  /** The path of its page in the console */
+  link: string;
+  /** `operators`, and the ids of accounts */
+  audiences: string[];
+  /** The names of the first subjects */
+  subjects: string[];
+  subject_count: number;
+  simulated: boolean;
+}
+
 /** The meaning of a metric. */
 export interface MetricOut {
   name: string;
@@ -1947,6 +2057,29 @@ export interface NetworkOut {
   cords_up: number;
   /** Why one of them is not */
   problem: string | null;
+}
+
+/** What is not told, from when and until when. */
+export interface NewSilenceBody {
+  /** Its code; null: any */
+  rule?: string | null;
+  /** The id of a host, job, relay...; null: any */
+  cause?: string | null;
+  /** RFC 3339; null: now */
+  starts_at?: string | null;
+  /** RFC 3339, at most 30 days later */
+  ends_at: string;
+  reason?: string;
+}
+
+/** A line of an alert's history. */
+export interface NoteOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  actor: string;
+  /** `comment`, or what was done */
+  kind: string;
+  text: string | null;
 }
 
 /** The address of a notebook. */
@@ -2109,6 +2242,41 @@ export interface OwnHostsOut {
   grades: WhyOut[];
 }
 
+/** A rule of one's own: an event that comes so often within the duration, or a metric that compares so for all of it. */
+export interface OwnRuleBody {
+  name: string;
+  /** Its kind */
+  event?: string | null;
+  /** As docs/metrics.md names it */
+  metric?: string | null;
+  /** host, gpu, tier, region; of an event host, cluster, job, access, account */
+  scope?: Record<string, string> | null;
+  /** Of an event >= */
+  comparison?: ">" | ">=" | "<" | "<=";
+  /** In the metric's unit; of an event the number */
+  threshold?: number;
+  duration_s?: number;
+  severity?: "ticket" | "page";
+}
+
+/** A rule of one's own. */
+export interface OwnRuleOut {
+  id: string;
+  /** `operators`, or the id of an account: it is told */
+  owner: string;
+  name: string;
+  event: string | null;
+  metric: string | null;
+  scope: Record<string, string>;
+  comparison: string;
+  threshold: number;
+  duration_s: number;
+  severity: Severity;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  created_by: string;
+}
+
 export interface PageAccessOut {
   items: AccessOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2117,6 +2285,12 @@ export interface PageAccessOut {
 
 export interface PageAgentOut {
   items: AgentOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageAlertOut {
+  items: AlertOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2319,6 +2493,12 @@ export interface PageSignInProviderOut {
   next_cursor: string | null;
 }
 
+export interface PageSilenceOut {
+  items: SilenceOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageTemplateOut {
   items: TemplateOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2407,7 +2587,7 @@ export interface PastVerificationOut {
 }
 
 /** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
-export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "simulated_hosts";
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "simulated_hosts" | "alerts.read" | "alerts";
 
 /** A permission, and whether the caller has it. */
 export interface PermissionOut {
@@ -2486,6 +2666,15 @@ export interface PreferencesBody {
   optimize_for?: "balanced" | "cost" | "speed";
   /** Providers; null: all */
   allowed_backends?: string[] | null;
+}
+
+/** How a rule would have fired in the last 7 days. */
+export interface PreviewOut {
+  count: number;
+  /** The latest 100 */
+  firings: FiringOut[];
+  /** False: there was too much to look at all of it */
+  complete: boolean;
 }
 
 /** A price. `own`: for one's own hosts; `all`: the operator's, for all owners who ask nothing themselves. */
@@ -2751,6 +2940,12 @@ export interface Rates {
 /** The owners whose objects a route reaches by their ids; other objects do not exist for the caller (404). */
 export type Reach = "everybody's" | "own" | "own; operators and auditors: everybody's" | "own; operators: everybody's" | "operators: everybody's" | "of the own organisation; admins of a project: of the project";
 
+/** How far the inbox was read. */
+export interface ReadBody {
+  /** Of the last message that was read */
+  number: number;
+}
+
 /** The reason to take the log as it is. */
 export interface ReanchorBody {
   reason: string;
@@ -2759,12 +2954,6 @@ export interface ReanchorBody {
 /** The reason to change a host's state; it is kept in the audit log and shown. */
 export interface Reason {
   reason?: string;
-}
-
-/** A reason. */
-export interface ReasonBody {
-  /** Kept in the audit log */
-  reason: string;
 }
 
 /** A reason, and how many hosts it holds for. */
@@ -3231,6 +3420,29 @@ export interface SignedOut {
   signature: string;
 }
 
+/** For how long nothing is told, and why. */
+export interface SilenceBody {
+  duration_s: number;
+  reason?: string;
+}
+
+/** A silence: what fits is not told while it lasts. */
+export interface SilenceOut {
+  id: string;
+  /** `operators`, or the id of an account */
+  owner: string;
+  rule: string | null;
+  cause: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  starts_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  ends_at: string;
+  reason: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  created_by: string;
+}
+
 /** The simulated hosts of a market on one machine. */
 export interface SimulatedHostsOut {
   /** True where `windrow up` started the market */
@@ -3397,6 +3609,18 @@ export interface StretchOut {
   power_watts: FiguresOut;
   /** Of the steps, in how many its clocks were held back */
   throttled_ratio: number | null;
+}
+
+/** A GPU, host, job or other thing that has, or had, the trouble. */
+export interface SubjectOut {
+  id: string;
+  name: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  since: string;
+  cleared_at: string | null;
+  /** It is another alert's, by `rule`, which is not told while this one lasts */
+  held: boolean;
+  rule: string;
 }
 
 /** The reason to suspend an account. */
@@ -3579,6 +3803,11 @@ export interface TunnelOut {
   accesses: TunnelAccessOut[];
 }
 
+/** The messages that are left. */
+export interface UnreadOut {
+  unread: number;
+}
+
 /** A slot that nobody rents, and why. */
 export interface UnrentedOut {
   slot_id: string;
@@ -3745,6 +3974,41 @@ export interface WellOut {
   conditions: string[];
 }
 
+/** An alert with its subjects, its history and its messages. */
+export interface WholeAlertOut {
+  id: string;
+  rule: string;
+  /** The id of what groups it: a host, relay, job, cluster, or `master` */
+  cause: string;
+  state: AlertState;
+  severity: Severity;
+  title: string;
+  text: string;
+  /** What to do about it */
+  remedy: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  opened_at: string;
+  /** When people were told; null: they were not */
+  fired_at: string | null;
+  acknowledged_at: string | null;
+  acknowledged_by: string | null;
+  silenced_until: string | null;
+  resolved_at: string | null;
+  /** How often it came back before it was resolved */
+  flaps: number;
+  assignee: string | null;
+  /** GPUs, hosts or jobs that have the trouble now, with those held back */
+  subject_count: number;
+  /** The names of the first of them */
+  subjects: string[];
+  simulated: boolean;
+  /** `operators`, and the ids of accounts */
+  audiences: string[];
+  affected: SubjectOut[];
+  notes: NoteOut[];
+  messages: MessageOut[];
+}
+
 /** A reason why slots are not rented, or a step to a better grade, with the hosts that it is about. */
 export interface WhyOut {
   tier: string;
@@ -3780,4 +4044,15 @@ export interface WorkloadOut {
   is_member: boolean;
   /** Null until its command has ended by itself and they are brought in */
   results: ResultsOut | null;
+}
+
+/** Why; it is kept in the alert's history. */
+export interface windrowmasterapialertroutesReasonBody {
+  reason?: string;
+}
+
+/** A reason. */
+export interface windrowmasterapilifecycleroutesReasonBody {
+  /** Kept in the audit log */
+  reason: string;
 }

@@ -18,6 +18,7 @@ import {
   PriceIcon,
   ReceiptIcon,
   RegionIcon,
+  ReportIcon,
   ResourceIcon,
   RouteIcon,
   SecretIcon,
@@ -266,6 +267,18 @@ export const PAGES = [
       also: "revenue income occupancy money lost",
     },
     load: async () => (await import("../market/EarningsPage.tsx")).EarningsPage,
+  },
+  {
+    path: "/reports",
+    name: "Reports",
+    menu: {
+      products: ALL,
+      group: "Money",
+      icon: ReportIcon,
+      key: "4",
+      also: "statement csv schedule mail occupancy incidents utilisation cost",
+    },
+    load: async () => (await import("../reports/ReportsPage.tsx")).ReportsPage,
   },
   {
     path: "/receipts",

@@ -26,6 +26,7 @@ import { DeleteAsked, ExtendAsked, ResizeAsked } from "./ClusterDialogs.tsx";
 import { Addresses, Connect, isSimulated } from "./Connect.tsx";
 import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
+import { Findings } from "./Findings.tsx";
 import { Log } from "./Log.tsx";
 import { StartUp } from "./StartUp.tsx";
 import { StartAsked, StopAsked } from "./StopStart.tsx";
@@ -125,12 +126,15 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       value: "charts",
       name: "Charts",
       content: (
-        <Usage
-          clusterId={cluster.id}
-          endedAt={cluster.ended_at}
-          hosts={cluster.request.hosts}
-          gpus={cluster.request.gpus}
-        />
+        <div className="wr-stack">
+          {cluster.request.gpus > 0 && <Findings of={`/clusters/${cluster.id}`} over={over} />}
+          <Usage
+            clusterId={cluster.id}
+            endedAt={cluster.ended_at}
+            hosts={cluster.request.hosts}
+            gpus={cluster.request.gpus}
+          />
+        </div>
       ),
     },
     {

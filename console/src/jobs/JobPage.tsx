@@ -7,6 +7,7 @@ import { useState } from "react";
 import { freshKey, post, send } from "../api/client.ts";
 import { forecast as forecastQuery, job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
+import { Findings } from "../clusters/Findings.tsx";
 import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
 import { quoted } from "../clusters/request.ts";
@@ -102,6 +103,7 @@ function JobView({ job }: { job: Job }) {
           {last?.started_at && (
             <Usage clusterId={last.cluster_id} endedAt={last.ended_at} hosts={1} gpus={job.request.gpus} />
           )}
+          {job.request.gpus > 0 && last?.started_at && <Findings of={`/jobs/${job.id}`} over={over} />}
           {job.request.gpus > 0 && <JobImpact job={job} />}
           <Panel title="Events" bare>
             <EventList subject={job.id} follow={!over} />

@@ -31,15 +31,25 @@ _ERRORS: Final = frozenset(
 )
 _WARNINGS: Final = frozenset(
     {
-        *("access.kept_back", "account.suspended", "cluster.degraded", "cluster.results_cut", "fleet.not_heard"),
-        *("gpu.recovery_action", "gpu.stripped", "gpu.unavailable", "gpu.xid", "host.kept_back"),
+        *("access.kept_back", "account.suspended", "cluster.degraded", "cluster.results_cut", "delivery.given_up"),
+        *("fleet.not_heard", "gpu.recovery_action", "gpu.stripped", "gpu.unavailable", "gpu.xid", "host.kept_back"),
         *("host.link_misused", "host.misuse", "host.proof_failed", "host.reports_too_much", "host.unverified"),
         *("job.impossible", "job.refused", "receipt.impossible", "receipt.refused", "rental.funds_low"),
         *("rental.unpaid", "slot.not_clean", "spool.gap", "workload.orphan"),
     }
 )
 INFO_BEGINNINGS: Final = (
-    *("bandwidth.", "cluster.", "command.", "host.proving", "host.suspect", "host.verifying", "job.", "join_token."),
+    *(
+        "alert.",
+        "bandwidth.",
+        "cluster.",
+        "command.",
+        "host.proving",
+        "host.suspect",
+        "host.verifying",
+        "job.",
+        "join_token.",
+    ),
     *("rental.closed", "slot.tier", "terminal.", "token.", "tunnel.", "volume.", "workload."),
 )
 """How the kinds of events begin that go with everyday work, but for those above."""

@@ -32,6 +32,8 @@ from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService
 from windrow_master.prices.book import PriceBook
 from windrow_master.records.service import RecordService
+from windrow_master.reports.schedules import ScheduleService
+from windrow_master.reports.service import ReportService
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage.artefacts import ArtefactService
 from windrow_master.storage.results import ResultService
@@ -44,6 +46,9 @@ from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
+from windrow_master.watch.notify.channels import ChannelService
+from windrow_master.watch.notify.deliveries import DeliveryService
+from windrow_master.watch.service import AlertService
 from windrow_proto.conditions import Stated
 from windrow_proto.ports import Clock, Rng
 
@@ -93,11 +98,15 @@ class Services:
     market: MarketService
     spending: SpendingService
     billing: BillingService
+    reports: ReportService
+    report_schedules: ScheduleService
     clusters: ClusterService
     results: ResultService
     templates: TemplateService
     secrets: SecretService
     jobs: JobService
+    channels: ChannelService
+    deliveries: DeliveryService
     artefacts: ArtefactService
     checkpoints: CheckpointService
     volumes: VolumeService
@@ -118,6 +127,7 @@ class Services:
     registry: ResourceRegistry
     price_book: PriceBook
     router: Router
+    alerts: AlertService
     local_user: LocalUser | None
     """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

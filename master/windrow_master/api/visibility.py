@@ -21,16 +21,17 @@ from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.watch.service import sees as sees_alert
 from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, TokenId, WorkloadId
 
 OVERSEERS: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 PRIVATE: Final = frozenset(
     {
-        *("account", "cluster", "command", "job", "jointoken", "operation"),
+        *("account", "alert", "cluster", "command", "job", "jointoken", "operation"),
         *("rental", "receipt", "session", "token", "workload"),
         *("invitation", "organisation", "mail", "passwordlink", "share", "user"),
-        *("device", "service"),
+        *("channel", "delivery", "device", "service"),
     }
 )
 """Kinds of ids, as they are minted, that not everybody may look at."""
@@ -48,6 +49,8 @@ def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
     kind = subject.partition("_")[0]
     if oversees(principal) or kind not in PRIVATE:
         return True
+    if kind == "alert":
+        return sees_alert(uow, principal, subject)
     if kind == "command":
         command = find_command(uow, CommandId(subject))
         return command is not None and sees_command(uow, principal, command)

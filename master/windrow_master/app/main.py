@@ -33,6 +33,7 @@ from windrow_master.config import SQLITE_PREFIX, Config, default_data_dir, from_
 from windrow_master.identity.authority import Authority
 from windrow_master.loops import again
 from windrow_master.onboarding.join_line import is_loopback
+from windrow_master.outgoing import Outgoing
 from windrow_master.prices.shipped import price_book
 from windrow_master.recovery import command as recovery
 from windrow_master.recovery.last import way_out
@@ -387,6 +388,7 @@ def _lead(
         trusts_local_user=config.trusts_local_user,
         price_book=partial(price_book, config.prices),
         mail=config.mail,
+        outgoing=partial(Outgoing, allowed=config.egress_allow),
     )
     if not config.is_shared:
         return wiring.build(config.data_dir, clock, SystemRng(), settings, database=config.database, lock=lock)

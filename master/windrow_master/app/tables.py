@@ -12,7 +12,7 @@ from windrow_master.store.schema import metadata
 
 def whole_schema() -> MetaData:
     """The metadata with every package's `tables.py` imported."""
-    for package in pkgutil.iter_modules(windrow_master.__path__, "windrow_master."):
+    for package in pkgutil.walk_packages(windrow_master.__path__, "windrow_master."):
         if package.ispkg and find_spec(name := f"{package.name}.tables") is not None:
             importlib.import_module(name)
     return metadata

@@ -11,13 +11,14 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from windrow_master.acceptance.rental import Ways
 from windrow_master.acceptance.service import ProofService
 from windrow_master.acceptance.under_way import UnderWay
 from windrow_master.accesses.failover_test.model import Supervisor
 from windrow_master.accesses.failover_test.service import TrialService
+from windrow_master.accesses.news import AccessNewsWriter
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
 from windrow_master.api.local_user import LocalUser
@@ -41,7 +42,6 @@ from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.model import MemberRole, Standing
-from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import answers as job_answers
 from windrow_master.jobs import messages as job_says
@@ -53,7 +53,7 @@ from windrow_master.link.accesses import Accesses
 from windrow_master.link.certificates import MarketIdentities
 from windrow_master.link.hub import LinkHub
 from windrow_master.link.routes import Routes
-from windrow_master.loops import GivenUp
+from windrow_master.loops import GivenUp, again
 from windrow_master.mail.service import MailService
 from windrow_master.mail.settings import MailSettings
 from windrow_master.market import messages as market_says
@@ -68,11 +68,16 @@ from windrow_master.network.workload_io import WorkAccess
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import CLI, Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService, Simulator
+from windrow_master.outgoing import Outgoing
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
+from windrow_master.recovery.last import last
+from windrow_master.reports import schedules as report_schedules
+from windrow_master.reports.schedules import ScheduleService
+from windrow_master.reports.service import ReportService
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
@@ -95,7 +100,15 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
+from windrow_master.watch.engine import silenced_until
+from windrow_master.watch.notify import channels as notify_channels
+from windrow_master.watch.notify.channels import ChannelService
+from windrow_master.watch.notify.deliveries import DeliveryService
+from windrow_master.watch.notify.sender import Sender
+from windrow_master.watch.service import AlertService, Watched
+from windrow_master.watch.service import forget_account as forget_alerts
 from windrow_proto.ballast import ReservedDisk
+from windrow_proto.conditions import Stated
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.disk import OsDisk
 from windrow_proto.errors import InvalidInput, StorageFailed
@@ -104,7 +117,10 @@ from windrow_proto.keys import ExchangeKey, TlsIdentity
 from windrow_proto.ports import Clock, Disk, Rng
 from windrow_proto.renter_end import RenterTicket
 from windrow_proto.sealed import SealKey
+from windrow_proto.units import SECOND
 from windrow_proto.version import VERSION
+
+ACCESS_NEWS_EVERY_NS: Final = SECOND
 
 
 class KeysUnusable(StorageFailed):
@@ -151,7 +167,7 @@ class Settings:
     mail: MailSettings | None = None
     """None: this market sends no mail."""
     outgoing: Callable[[], Outgoing] = Outgoing
-    """The way to identity providers."""
+    """The way to servers that people name: identity providers, webhooks."""
     exchange_key: Callable[[], ExchangeKey] = ExchangeKey.generate
     """A fresh one for each welcome of a host."""
 
@@ -165,6 +181,7 @@ class Master:
     reached: Reached
     hub: LinkHub
     services: Services
+    access_news: AccessNewsWriter
     executors: tuple[Executor, ...]
 
     @property
@@ -207,12 +224,16 @@ class Master:
         yield services.artefacts.run()
         yield services.retention.run()
         yield services.records.run()
+        yield services.report_schedules.run()
         yield services.verification.run()
         if services.proofs.is_automatic is not None:
             yield services.proofs.run()
         yield services.jobs.controller.run()
         yield services.volume_controller.run()
         yield services.results.run()
+        yield services.alerts.run()
+        yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
+        yield services.deliveries.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -261,7 +282,7 @@ def build(
         if missing := ", ".join(store.messages.missing()):
             raise LookupError(f"Nobody handles these messages: {missing}. Register them in app/wiring.py.")
         parts.audit.start()
-        return Master(store, parts.authority, parts.reached, parts.hub, services, (parts.executor,))
+        return Master(store, parts.authority, parts.reached, parts.hub, services, parts.access_news, (parts.executor,))
     except BaseException:
         store.close()
         raise
@@ -305,12 +326,25 @@ class _Parts:
     @cached_property
     def identity(self) -> IdentityService:
         points, addresses = self.trunk_accesses.points, self.reached.trunk_addresses
-        outgoing = self.settings.outgoing()
+        outgoing = self.outgoing
         return IdentityService(self.store, self.authority, self.clock, self.rng, points, addresses, self.mail, outgoing)
+
+    @cached_property
+    def outgoing(self) -> Outgoing:
+        return self.settings.outgoing()
 
     @cached_property
     def mail(self) -> MailService:
         return MailService(self.store, self.clock, SealKey.of(self.authority.signing), self.settings.mail)
+
+    @cached_property
+    def sender(self) -> Sender:
+        seal_key, base_url = SealKey.of(self.authority.signing), self.reached.https_url
+        return Sender(self.clock, seal_key, self.mail, self.outgoing, base_url)
+
+    @cached_property
+    def deliveries(self) -> DeliveryService:
+        return DeliveryService(self.store, self.clock, self.rng, self.sender)
 
     @cached_property
     def accesses(self) -> AccessService:
@@ -319,6 +353,19 @@ class _Parts:
     @cached_property
     def trunk_accesses(self) -> Accesses:
         return Accesses({}, self.clock, self.accesses.is_drained)
+
+    @cached_property
+    def access_news(self) -> AccessNewsWriter:
+        return AccessNewsWriter(self.store, self.clock)
+
+    @cached_property
+    def alerts(self) -> AlertService:
+        watched = Watched(self.fleet.view, self.telemetry, self._stated, lambda: _backup_at_ns(self.data_dir))
+        return AlertService(self.store, self.clock, watched, self.deliveries, silenced_until)
+
+    def _stated(self) -> Iterator[Stated]:
+        for tell in self.health.conditions:
+            yield from tell()
 
     @cached_property
     def fleet(self) -> FleetService:
@@ -510,6 +557,7 @@ class _Parts:
                 self.hub.conditions,
                 self.identity.providers.conditions,
                 self.mail.conditions,
+                self.deliveries.conditions,
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),
@@ -528,6 +576,7 @@ class _Parts:
         """All of them, for routes."""
         identity, market, clusters = self.identity, self.market, self.clusters
         registry = ResourceRegistry(self.store)
+        reports = ReportService(self.store, self.clock, self.fleet.view, self.telemetry)
         book = self.settings.price_book()
         return Services(
             store=self.store,
@@ -553,11 +602,15 @@ class _Parts:
             market=market,
             spending=SpendingService(self.store),
             billing=BillingService(self.store, market, self.fleet.view),
+            reports=reports,
+            report_schedules=ScheduleService(self.store, self.clock, reports, self.mail, self.reached.https_url),
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),
             secrets=self.secrets,
             jobs=self.jobs,
+            channels=ChannelService(self.store, self.rng, self.sender),
+            deliveries=self.deliveries,
             artefacts=self.artefacts,
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
@@ -579,6 +632,7 @@ class _Parts:
             registry=registry,
             price_book=book,
             router=Router(self.store, clusters, registry, book, self.clock),
+            alerts=self.alerts,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 
@@ -613,6 +667,10 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
+    messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: report_schedules.forget_account(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
@@ -635,6 +693,7 @@ def _register(parts: _Parts) -> None:
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
+    parts.trunk_accesses.on_news(parts.access_news.note)
     fleet.on_change(parts.jobs.controller.fleet_changed)
     wiring_history.introduce(parts.telemetry, parts.store)
 
@@ -655,6 +714,11 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
             "restore these from a backup.",
             subject=str(folder),
         ) from error
+
+
+def _backup_at_ns(data_dir: Path) -> int | None:
+    found = last(data_dir)
+    return None if found is None else found.made_at_ns
 
 
 def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:

@@ -60,8 +60,8 @@ _LINK_STATES: Final = frozenset(map(str, LinkState))
 _NOTHING: Final = literal(0, Whole)
 _ONE: Final = literal(1, Whole)
 _PRICE: Final = rental_lines.c.price_per_hour
-_BILLED: Final = case((_PRICE > 0, rental_lines.c.charged * 3600 // _PRICE), else_=rental_lines.c.signed_ns // SECOND)
-_FROM: Final = func.coalesce(rental_lines.c.runs_from_ns, rental_lines.c.lease_from_ns) // SECOND
+BILLED_S: Final = case((_PRICE > 0, rental_lines.c.charged * 3600 // _PRICE), else_=rental_lines.c.signed_ns // SECOND)
+BEGIN_S: Final = func.coalesce(rental_lines.c.runs_from_ns, rental_lines.c.lease_from_ns) // SECOND
 _EARNED: Final = rental_lines.c.charged - rental_lines.c.fee_charged
 _SLOTS: Final = func.json_array_length(rental_lines.c.slots, type_=Whole)
 _GPUS: Final = case((rentals.c.tier.startswith(f"{CPU}/"), _NOTHING), else_=_SLOTS)
@@ -255,7 +255,7 @@ def _lines(
 ) -> Select[Any]:
     """The lines that may have billed time in these days: key, begin, billed time and silence in seconds, amount, fee,
     slots."""
-    columns = {"key": key, "begin_s": _FROM, "billed_s": _BILLED, "silent_s": rental_lines.c.silent_ns // SECOND}
+    columns = {"key": key, "begin_s": BEGIN_S, "billed_s": BILLED_S, "silent_s": rental_lines.c.silent_ns // SECOND}
     columns |= {"amount": amount, "fee": fee, "slots": slots}
     begin_ns, end_ns = days.start * DAY, days.stop * DAY
     late_ns = func.coalesce(rental_lines.c.runs_from_ns - rental_lines.c.lease_from_ns, 0) + rental_lines.c.silent_ns

@@ -1,7 +1,7 @@
 """Tells what a project, or all of them, spent and earned in a month: by day, and by what it was for."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,7 +10,7 @@ from windrow_master.billing.repository import BillingRepository, Rented
 from windrow_master.fleet.view import FleetView
 from windrow_master.market import months, spending
 from windrow_master.market.months import Cell, Month, Row
-from windrow_master.market.occupancy import Times
+from windrow_master.market.occupancy import Change, Times
 from windrow_master.market.prices import CPU
 from windrow_master.market.service import MarketService
 from windrow_master.store.store import Store
@@ -149,6 +149,11 @@ class BillingService:
             )
 
         return await self._store.read(read)
+
+
+def changes(uow: UnitOfWork, since_ns: int, subjects: Collection[str] | None) -> Mapping[str, Sequence[Change]]:
+    """The changes of hosts and slots since then, by their ids; subjects: of these alone."""
+    return uow[BillingRepository].changes(since_ns, subjects)
 
 
 def _check(by: str, known: Sequence[str]) -> None:

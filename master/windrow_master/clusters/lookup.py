@@ -46,6 +46,13 @@ def running_on(uow: UnitOfWork, host_id: HostId) -> int:
     return len({one.cluster_id for one in uow[WorkloadRepository].held_on(host_id)})
 
 
+def over_several(uow: UnitOfWork, host_id: HostId, least: int) -> Cluster | None:
+    """A cluster over so many hosts or more that this host works for; None: there is none."""
+    held = dict.fromkeys(one.cluster_id for one in uow[WorkloadRepository].held_on(host_id))
+    found = (find(uow, cluster_id) for cluster_id in held)
+    return next((one for one in found if one is not None and one.request.hosts >= least), None)
+
+
 # --- for secrets ---
 
 

@@ -48,7 +48,7 @@ from windrow_proto.conditions import ConditionCode, heading_of, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
-from windrow_proto.units import MINUTE
+from windrow_proto.units import MINUTE, SECOND
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
 MISUSE_EVERY_NS: Final = 10 * MINUTE
@@ -289,6 +289,7 @@ class HostRegistry:
         text = f"{host.name} is {_LINK_WORDS.get(step.state, step.state)}: {reason}"
         if is_online and after.settling_ns > SETTLED_NS:
             text += f". Its link failed several times: it takes new work in {after.settling_ns // MINUTE} min"
+            fields["settling_s"] = str(after.settling_ns // SECOND)
         uow.event(f"host.{step.state}", (host_id,), text, fields)
         return after
 
@@ -364,7 +365,11 @@ class HostRegistry:
         )
         self._tell_conditions(uow, host, after)
         if host.inventory is not None and _hardware(host.inventory) != _hardware(kept):
-            self.tell(uow, host_id, "notes", "host.changed", f"{host.name}: its GPUs or its driver changed")
+            fields = _changed(host.inventory, kept)
+            text = f"{host.name}: its GPUs or its driver changed"
+            if "driver_to" in fields:
+                text = f"{host.name}: its driver changed from {fields['driver_from']} to {fields['driver_to']}"
+            self.tell(uow, host_id, "notes", "host.changed", text, fields=fields)
             after = replace(after, verify_due_ns=None, verify_tries=None, proof_due_ns=None)
             if step_verify(host.verify_state, VerifyEvent.BEGIN).moved and host.verify_state is VerifyState.VERIFIED:
                 after = replace(after, verify_state=VerifyState.VERIFYING)
@@ -476,6 +481,12 @@ def gpu_ids(host: Host) -> frozenset[str]:
     """The GPUs and slices in a host's inventory."""
     gpus = host.inventory.gpus if host.inventory is not None else ()
     return frozenset({gpu.uuid for gpu in gpus} | {part.uuid for gpu in gpus for part in gpu.slices})
+
+
+def _changed(before: Inventory, after: Inventory) -> dict[str, str]:
+    if before.driver_version == after.driver_version or not (before.driver_version and after.driver_version):
+        return {}
+    return {"driver_from": before.driver_version, "driver_to": after.driver_version}
 
 
 def _hardware(inventory: Inventory) -> tuple[object, ...]:

@@ -248,6 +248,8 @@ class Permission(StrEnum):
     SHARES = "shares"
     LIMITS = "limits"
     SIMULATED_HOSTS = "simulated_hosts"
+    ALERTS_READ = "alerts.read"
+    ALERTS = "alerts"
 
 
 _EVERYONE: Final = frozenset(Role)
@@ -276,6 +278,8 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.SHARES: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.LIMITS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN, Role.OPERATOR}),
     Permission.SIMULATED_HOSTS: frozenset({Role.OPERATOR}),
+    Permission.ALERTS_READ: _EVERYONE,
+    Permission.ALERTS: frozenset({Role.OPERATOR, Role.PROVIDER, Role.RENTER, Role.ADMIN}),
 }
 """Which roles have which permission; one of them is enough."""
 

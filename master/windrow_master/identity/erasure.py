@@ -60,7 +60,7 @@ def erase(uow: UnitOfWork, mail: MailService, user: User, actor: str, reason: st
     for token_id in tokens:
         revoke_with_all(uow, token_id)
         uow[ObjectShareRepository].withdraw_of(token_id)
-    uow.publish(UserErased(tokens))
+    uow.publish(UserErased(user.id, tokens))
     uow[ObjectShareRepository].forget_party(user.id)
     uow[DeviceRepository].forget_user(user.id)
     uow[SessionRepository].forget_user(user.id)

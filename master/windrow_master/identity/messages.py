@@ -28,6 +28,7 @@ class ProjectPurged(Fact):
 class UserErased(Fact):
     """A user was erased: the names of these tokens are, too."""
 
+    user_id: str
     token_ids: Sequence[TokenId]
 
 

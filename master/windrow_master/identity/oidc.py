@@ -15,7 +15,6 @@ from joserfc import jwt
 from joserfc.errors import BadSignatureError, InvalidKeyIdError, JoseError
 from joserfc.jwk import JWKRegistry, KeySet
 
-from windrow_master.identity.outgoing import Answer, Outgoing
 from windrow_master.identity.providers import (
     SUBJECT_CHARS_MAX,
     Claims,
@@ -24,6 +23,7 @@ from windrow_master.identity.providers import (
     claims_of,
     private_host,
 )
+from windrow_master.outgoing import Answer, Outgoing
 from windrow_proto.errors import InvalidInput, Unauthenticated, Unavailable
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND
@@ -88,7 +88,7 @@ class OpenIdClient:
         if kept is not None and kept[0].issuer == provider.issuer and now_ns - kept[1] < DISCOVERY_LIFE_NS:
             return kept[0]
         url = provider.issuer.rstrip("/") + "/.well-known/openid-configuration"
-        answer = await self._outgoing.ask("GET", url, private_host(provider))
+        answer = await self._ask("GET", url, provider)
         if answer.status != 200:
             raise Unavailable(f"{url} answers with the status {answer.status}: there is no identity provider.")
         found = _metadata(provider, answer.said)
@@ -106,7 +106,7 @@ class OpenIdClient:
         life_ns = KEYS_PAUSE_NS if is_fresh else KEYS_LIFE_NS
         if kept is not None and kept.jwks_uri == metadata.jwks_uri and now_ns - kept.read_at_ns < life_ns:
             return kept.keys
-        answer = await self._outgoing.ask("GET", metadata.jwks_uri, private_host(provider))
+        answer = await self._ask("GET", metadata.jwks_uri, provider)
         listed = answer.said.get("keys")
         if answer.status != 200 or not isinstance(listed, list):
             raise Unavailable(f"{provider.name} does not tell its keys (status {answer.status}).")
@@ -129,8 +129,7 @@ class OpenIdClient:
         else:
             pair = f"{quote_plus(provider.client_id)}:{quote_plus(secret)}"
             headers["Authorization"] = "Basic " + base64.b64encode(pair.encode()).decode()
-        place, own = asked.metadata.token_endpoint, private_host(provider)
-        answer = await self._outgoing.ask("POST", place, own, form=form, headers=headers)
+        answer = await self._ask("POST", asked.metadata.token_endpoint, provider, form=form, headers=headers)
         if answer.status >= 500:
             raise Unavailable(f"{provider.name} answers with the status {answer.status}.")
         token, access = answer.said.get("id_token"), answer.said.get("access_token")
@@ -142,6 +141,14 @@ class OpenIdClient:
             of_address = said if "email" in said else more  # whether one is verified is not said of the other
             said = {**more, **said, "email_verified": of_address.get("email_verified")}
         return claims_of(said, provider.group_claim)
+
+    async def _ask(self, method: str, url: str, provider: Provider, **sent: Mapping[str, str]) -> Answer:
+        host = private_host(provider)
+        try:
+            check_url(url, host)
+        except InvalidInput as wrong:
+            raise Unavailable(f"The identity provider gives an address that is not asked: {wrong.detail}") from None
+        return await self._outgoing.ask(method, url, host, **sent)
 
     async def _checked(self, provider: Provider, asked: Asked, token: str, access: object) -> Mapping[str, Any]:
         try:
@@ -174,7 +181,7 @@ class OpenIdClient:
         self, provider: Provider, url: str, access: str, claims: Mapping[str, Any]
     ) -> Mapping[str, Any]:
         headers = {"Authorization": f"Bearer {access}"}
-        answer = await self._outgoing.ask("GET", url, private_host(provider), headers=headers)
+        answer = await self._ask("GET", url, provider, headers=headers)
         if answer.status != 200:
             raise Unavailable(f"{provider.name} does not say who you are (status {answer.status}).")
         if answer.said.get("sub") != claims["sub"]:

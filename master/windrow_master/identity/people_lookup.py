@@ -1,13 +1,14 @@
 """Finds users, members and projects inside a unit of work, as far as the caller may see them."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from windrow_master.identity.model import Account, ApiToken, Principal, Role, ServiceAccount
+from windrow_master.identity.model import Account, AccountState, ApiToken, Principal, Role, ServiceAccount
 from windrow_master.identity.people import Organisation, Projects, User
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository, TokenRepository
-from windrow_master.identity.sessions import SECRET_CHARS_MAX
+from windrow_master.identity.sessions import SECRET_CHARS_MAX, standing
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Forbidden, NotFound, Unauthenticated
 from windrow_proto.ids import AccountId, TokenId
@@ -48,6 +49,39 @@ def name_of(uow: UnitOfWork, one: str) -> str | None:
         case _:
             found = uow[AccountRepository].get(AccountId(one))
     return None if found is None else found.name
+
+
+def people_of(uow: UnitOfWork, account_id: str | None) -> Sequence[User]:
+    """The members of a project, or the operators for None; without the disabled."""
+    users = uow[UserRepository]
+    return users.with_role(Role.OPERATOR) if account_id is None else users.of_project(account_id)
+
+
+def organisation_id_of(uow: UnitOfWork, account_id: str) -> str | None:
+    """The organisation of a project."""
+    account = uow[AccountRepository].get(AccountId(account_id))
+    return None if account is None else account.organisation_id
+
+
+def is_colleague(uow: UnitOfWork, principal: Principal, address: str) -> bool:
+    """Return whether a mail address is the caller's, or that of a member of the caller's organisation."""
+    user = uow[UserRepository].by_address(address)
+    if user is None or user.disabled_at_ns is not None:
+        return False
+    return user.id == principal.user_id or uow[OrganisationRepository].role(principal.organisation_id or "", user.id)[0]
+
+
+def acting(uow: UnitOfWork, user_id: str, account_id: AccountId) -> tuple[User, Principal] | None:
+    """A user with all that the user may do in a project now, for what the Master does in the user's name; None: nothing
+    any more."""
+    user, account = uow[UserRepository].get(user_id), uow[AccountRepository].get(account_id)
+    if user is None or account is None or user.erased_at_ns is not None or user.disabled_at_ns is not None:
+        return None
+    roles = standing(uow, user, account)
+    if not roles or account.state is not AccountState.ACTIVE:
+        return None
+    of = account.organisation_id
+    return user, Principal(account.id, account.name, roles, TokenId(""), "", 0, user_id=user.id, organisation_id=of)
 
 
 def own_user_of(uow: UnitOfWork, principal: Principal) -> User:

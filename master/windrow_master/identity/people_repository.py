@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import Text, cast, delete, func, insert, select, update
 
 from windrow_master.identity.membership import address_key
 from windrow_master.identity.model import Role
@@ -51,6 +51,18 @@ class UserRepository(Repository):
     def by_address(self, address: str) -> User | None:
         """The user with this address, in any case of its letters."""
         return self._one(users.c.address_key == address_key(address))
+
+    def with_role(self, role: Role) -> Sequence[User]:
+        """Those with this role of the installation who are not disabled."""
+        has_it = cast(users.c.roles, Text).contains(f'"{role.value}"', autoescape=True)
+        rows = self._connection.execute(select(users).where(has_it, users.c.disabled_at_ns.is_(None))).mappings()
+        return [_user(row) for row in rows]
+
+    def of_project(self, account_id: str) -> Sequence[User]:
+        """The members of a project who are not disabled."""
+        query = select(users).join(project_members, project_members.c.user_id == users.c.id)
+        query = query.where(project_members.c.account_id == account_id, users.c.disabled_at_ns.is_(None))
+        return [_user(row) for row in self._connection.execute(query).mappings()]
 
     def factor(self, user_id: str) -> Factor | None:
         """The second factor of a user, confirmed or not."""

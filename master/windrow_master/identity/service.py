@@ -30,7 +30,6 @@ from windrow_master.identity.model import (
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.object_share_service import ObjectShareService
 from windrow_master.identity.oidc import OpenIdClient
-from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.passwords import Passwords
 from windrow_master.identity.people_service import PeopleService
 from windrow_master.identity.profiles import ProfileService
@@ -47,6 +46,7 @@ from windrow_master.identity.sessions import TOKEN_LIFE_NS_MAX, Asking, effectiv
 from windrow_master.identity.sign_in import SignIn
 from windrow_master.identity.tokens import issue_token, revoke_with_all
 from windrow_master.mail.service import MailService
+from windrow_master.outgoing import Outgoing
 from windrow_master.sift import sift
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork

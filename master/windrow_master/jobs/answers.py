@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
 from windrow_master.clusters.messages import IsOfJob
-from windrow_master.jobs.model import Job
+from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
@@ -12,12 +12,22 @@ from windrow_master.spec import Work
 from windrow_master.storage.messages import KeptByJobs
 from windrow_master.storage.retention_rules import KEPT_NS
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, ClusterId
 
 
 def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     """Return whether a job that has not ended made this cluster."""
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
+
+
+def find(uow: UnitOfWork, job_id: JobId) -> Job | None:
+    """One job."""
+    return uow[JobRepository].get(job_id)
+
+
+def living_of_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Job | None:
+    """The job that has not ended and made this cluster; None: there is none."""
+    return uow[JobRepository].living_of_cluster(cluster_id)
 
 
 def living_of(uow: UnitOfWork, account_id: AccountId) -> Sequence[Job]:

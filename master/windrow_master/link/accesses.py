@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from windrow_master.accesses.model import LOAD_FULL
+from windrow_master.accesses.news import AccessNews
 from windrow_master.link.wire import Trunk
 from windrow_master.network.nearest_access import TunnelPlace
 from windrow_proto.conditions import ConditionCode, Stated
@@ -31,12 +32,14 @@ class Accesses:
     def __init__(self, trunks: dict[Trunk, None], clock: Clock, is_drained: Callable[[str], bool]) -> None:
         self.trunks, self._clock, self.is_drained = trunks, clock, is_drained
         self._departed: dict[str, tuple[AccessPoint, int]] = {}
+        self._news: Callable[[AccessNews], None] | None = None
         self._left: dict[str, Mapping[str, Any]] = {}
 
     def came(self, trunk: Trunk) -> None:
         """A worker of this Access is attached."""
         self._departed.pop(trunk.access_id, None)
         self._left.pop(trunk.access_id, None)
+        self._tell_news(trunk, is_attached=True)
 
     def went(self, trunk: Trunk) -> None:
         """A worker's trunk has ended; with the last of them the Access is gone."""
@@ -47,6 +50,16 @@ class Accesses:
         self._left[trunk.access_id] = {"access_id": trunk.access_id, "region": trunk.region, **facts}
         if len(self._left) > DEPARTED_LISTED_MAX:
             del self._left[next(iter(self._left))]
+        self._tell_news(trunk, is_attached=False)
+
+    def on_news(self, listener: Callable[[AccessNews], None]) -> None:
+        """Call `listener` on the loop when an Access has come, or its last worker has gone."""
+        self._news = listener
+
+    def _tell_news(self, trunk: Trunk, *, is_attached: bool) -> None:
+        if self._news is not None:
+            drained, hosts = self.is_drained(trunk.access_id), len(trunk.routes)
+            self._news(AccessNews(trunk.access_id, trunk.region, is_attached, drained, hosts))
 
     def forget(self) -> bool:
         """Let those leave the map that went long ago; returns whether there were any."""

@@ -12,13 +12,15 @@ FOOT: Final = "Somebody used your address at a Windrow market. If you expected n
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """What a mail says. paragraphs: above the link; link: opens the next step; below: what else there is to know."""
+    """What a mail says. paragraphs: above the link; link: opens the next step; below: what else there is to know;
+    foot: why it was sent."""
 
     subject: str
     paragraphs: tuple[str, ...]
     link: str
     link_text: str
     below: tuple[str, ...] = ()
+    foot: str = FOOT
 
 
 def _plain(text: str) -> str:
@@ -35,14 +37,14 @@ def compose(letter: Letter, to: str, sender: str, message_id: str, date: str) ->
     mail["Date"] = date
     mail["Message-ID"] = message_id
     mail["Auto-Submitted"] = "auto-generated"
-    paragraphs = [*letter.paragraphs, letter.link, *letter.below, FOOT]
+    paragraphs = [*letter.paragraphs, letter.link, *letter.below, letter.foot]
     mail.set_content("\n\n".join(paragraphs) + "\n")
     button = f'<p><a href="{html.escape(letter.link)}">{html.escape(letter.link_text)}</a></p>'
     body = [
         *(f"<p>{html.escape(one)}</p>" for one in letter.paragraphs),
         button,
         *(f"<p>{html.escape(one)}</p>" for one in letter.below),
-        f"<p><small>{html.escape(FOOT)}</small></p>",
+        f"<p><small>{html.escape(letter.foot)}</small></p>",
     ]
     mail.add_alternative(f"<!doctype html><html><body>{''.join(body)}</body></html>", subtype="html")
     return mail

@@ -81,11 +81,27 @@ class MailService:
             return
         now_ns = self._clock.wall_ns()
         for waiting in await self._store.read(lambda uow: uow[OutboxRepository].due(now_ns, AT_A_TIME)):
-            await self._deliver(self._settings, waiting)
+            await self._deliver(waiting)
 
-    async def _deliver(self, settings: MailSettings, waiting: Waiting) -> None:
+    async def hand_over(self, letter: Letter, to: str, key: str, written_at_ns: int) -> None:
+        """Send a letter now, once. key: of its Message-ID, by which a receiver knows it again. Raises Unavailable where
+        another try makes sense, smtp.Refused where none does."""
+        settings = self._settings
+        if settings is None:
+            raise smtp.Refused("This market sends no mail.")
+        date = format_datetime(datetime.fromtimestamp(written_at_ns // SECOND, UTC))
+        message_id = f"<{key}@{settings.sender.rpartition('@')[2]}>"
+        mail = compose(letter, to, settings.sender, message_id, date)
         try:
-            await asyncio.to_thread(self._send, settings, self._composed(settings, waiting))
+            await asyncio.to_thread(self._send, settings, mail)
+        except (Unavailable, smtp.Refused) as error:
+            self._problem = (str(error), self._clock.wall_ns())
+            raise
+        self._problem = ("", 0)
+
+    async def _deliver(self, waiting: Waiting) -> None:
+        try:
+            await self.hand_over(self._letter(waiting), waiting.address, waiting.id, waiting.written_at_ns)
         except (Unavailable, smtp.Refused) as error:
             await self._failed(waiting, str(error), is_final=isinstance(error, smtp.Refused))
             return
@@ -93,15 +109,11 @@ class MailService:
             log.exception("mail_crashed", mail=waiting.id)
             await self._failed(waiting, "this Master met a bug with it", is_final=True)
             return
-        self._problem = ("", 0)
         await self._store.write(lambda uow: uow[OutboxRepository].remove(waiting.id), name="mail.sent")
 
-    def _composed(self, settings: MailSettings, waiting: Waiting) -> EmailMessage:
+    def _letter(self, waiting: Waiting) -> Letter:
         said = json.loads(self._seal_key.open(waiting.sealed, PURPOSE + waiting.id))
-        letter = Letter(**said | {name: tuple(said[name]) for name in ("paragraphs", "below")})
-        date = format_datetime(datetime.fromtimestamp(waiting.written_at_ns // SECOND, UTC))
-        domain = settings.sender.rpartition("@")[2]
-        return compose(letter, waiting.address, settings.sender, f"<{waiting.id}@{domain}>", date)
+        return Letter(**said | {name: tuple(said[name]) for name in ("paragraphs", "below")})
 
     async def _failed(self, waiting: Waiting, reason: str, *, is_final: bool) -> None:
         tries, now_ns = waiting.tries + 1, self._clock.wall_ns()

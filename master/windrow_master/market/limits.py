@@ -16,7 +16,7 @@ from windrow_master.identity.model import SpenderKind
 from windrow_master.market.model import NOTHING, Rental
 from windrow_proto.errors import SpendingLimitReached
 from windrow_proto.ids import AccountId
-from windrow_proto.units import Microcents, money_text, parse_time, time_text
+from windrow_proto.units import DAY, Microcents, money_text, parse_time, time_text
 
 
 class Limit(StrEnum):
@@ -48,6 +48,8 @@ class Limits:
 
 
 NO_LIMITS: Final = Limits()
+MARKS: Final = (50, 80, 95)
+"""Percent of a limit or budget at which whoever spends is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,11 @@ def month_began_ns(now_ns: int) -> int:
     return parse_time(f"{month_of(now_ns)}-01T00:00:00Z")
 
 
+def month_ends_ns(now_ns: int) -> int:
+    """When it ends, in wall time."""
+    return month_began_ns(month_began_ns(now_ns) + 32 * DAY)
+
+
 def spent_in_month(one: SpendingLimit, now_ns: int) -> Microcents:
     """What was charged in the month of this wall time."""
     return one.month_spent if one.month == month_of(now_ns) else NOTHING
@@ -121,6 +128,22 @@ def charged(one: SpendingLimit, amount: Microcents, now_ns: int) -> SpendingLimi
     """The row after a charge that counts for it."""
     in_month = Microcents(spent_in_month(one, now_ns) + amount)
     return replace(one, spent=Microcents(one.spent + amount), month=month_of(now_ns), month_spent=in_month)
+
+
+def mark_passed(before: Microcents, after: Microcents, most: Microcents) -> int | None:
+    """The highest mark, in percent, that a charge has reached; None: none that was not reached before."""
+    passed = [mark for mark in MARKS if before * 100 < most * mark <= after * 100]
+    return max(passed, default=None)
+
+
+def marks_passed(before: SpendingLimit, after: SpendingLimit, now_ns: int) -> list[tuple[Limit, int, Microcents]]:
+    """The limits of money of which a charge has reached a mark: kind, percent, amount of the limit."""
+    spent = (
+        (Limit.MONTHLY, before.limits.max_monthly_cost, spent_in_month(before, now_ns), after.month_spent),
+        (Limit.TOTAL, before.limits.max_total_cost, before.spent, after.spent),
+    )
+    found = [(kind, mark_passed(was, now, most), most) for kind, most, was, now in spent if most]
+    return [(kind, mark, most) for kind, mark, most in found if mark is not None]
 
 
 def _money(one: SpendingLimit, now_ns: int) -> list[tuple[Microcents, Limit, Microcents]]:

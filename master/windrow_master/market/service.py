@@ -477,6 +477,7 @@ class MarketService:
         funds = spending.funds(uow, found, self.balance(uow, rental.renter))
         done = ledger.settling(rental, line, funds, now, limits.chargeable(found, now))
         spending.charged(uow, found, Microcents(done.rental.charged - rental.charged))
+        spending.budget_charged(uow, rental, done.rental)
         for transfer in done.transfers:
             uow[LedgerRepository].post(transfer)
         uow[RentalRepository].save_line(done.line)

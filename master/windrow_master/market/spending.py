@@ -13,7 +13,7 @@ from windrow_master.identity.model import Principal, SpenderKind
 from windrow_master.identity.spenders import Spender
 from windrow_master.market import limits, metering
 from windrow_master.market.limit_repository import LimitRepository
-from windrow_master.market.limits import NO_LIMITS, Asked, Limits, SpendingLimit, Use, Used
+from windrow_master.market.limits import NO_LIMITS, Asked, Limit, Limits, SpendingLimit, Use, Used
 from windrow_master.market.messages import LimitsChanged
 from windrow_master.market.model import Rental, RentalId
 from windrow_master.market.repository import RentalRepository
@@ -63,7 +63,29 @@ def funds(uow: UnitOfWork, found: Sequence[SpendingLimit], balance: Microcents) 
 def charged(uow: UnitOfWork, found: Sequence[SpendingLimit], amount: Microcents) -> None:
     """Count a charge for these."""
     for one in found if amount else ():
-        uow[LimitRepository].save(limits.charged(one, amount, uow.now_wall_ns))
+        after = limits.charged(one, amount, uow.now_wall_ns)
+        uow[LimitRepository].save(after)
+        for kind, percent, most in limits.marks_passed(one, after, uow.now_wall_ns):
+            _tell_mark(uow, one, kind, percent, most)
+
+
+def budget_charged(uow: UnitOfWork, before: Rental, after: Rental) -> None:
+    """Say where a charge has reached a mark of a rental's budget."""
+    percent = None if not after.budget else limits.mark_passed(before.charged, after.charged, after.budget)
+    if percent is not None and after.budget is not None:
+        name = after.cluster_name or after.cluster_id
+        text = f"{name} has used {percent} % of its budget of {money_text(after.budget)}"
+        subjects = (after.rental_id, after.cluster_id, after.renter)
+        uow.event("rental.budget_reached", subjects, text, {"percent": str(percent), "name": name}, "master")
+
+
+def _tell_mark(uow: UnitOfWork, one: SpendingLimit, kind: Limit, percent: int, most: Microcents) -> None:
+    fields = {"percent": str(percent), "spender": one.spender_id, "limit": kind.value, "name": one.name}
+    if kind is Limit.MONTHLY:
+        fields["until_ns"] = str(limits.month_ends_ns(uow.now_wall_ns))
+    words = "a month" if kind is Limit.MONTHLY else "in all"
+    text = f"{one.whose[0].upper()}{one.whose[1:]} has used {percent} % of its limit of {money_text(most)} {words}"
+    uow.event("limit.reached", (one.account_id, one.spender_id), text, fields, "master")
 
 
 def cap(uow: UnitOfWork, rental: Rental) -> limits.Cap | None:

@@ -26,6 +26,8 @@ from windrow_master.records.rules import Record
 from windrow_master.store.prepared import Made
 from windrow_master.store.repository import Repository
 from windrow_master.store.tables import events, operations
+from windrow_master.watch.notify.tables import deliveries
+from windrow_master.watch.tables import alert_silences, alerts
 from windrow_proto.ids import mint
 
 _BEFORE: Final = bindparam("before_ns", type_=BigInteger)
@@ -107,10 +109,13 @@ _KINDS: Final[Mapping[Record, _Kind]] = {
     ),
     Record.GAPS: _kind(gaps, gaps.c.at_ns < _BEFORE),
     Record.DEAD_LETTERS: _kind(dead_letters, dead_letters.c.at_ns < _BEFORE),
+    Record.DELIVERIES: _kind(deliveries, deliveries.c.done_at_ns < _BEFORE),
     Record.EMPTY_HOLDS: _Kind(
         select(balances.c.account).where(balances.c.balance == 0, balances.c.account.startswith("hold:")),
         Made(delete(balances).where(_is_it(balances), balances.c.balance == 0)),  # it may be filled again meanwhile
     ),
+    Record.ALERTS: _kind(alerts, alerts.c.resolved_at_ns < _BEFORE),
+    Record.SILENCES: _kind(alert_silences, alert_silences.c.until_ns < _BEFORE),
 }
 _PREFIXES: Final = {
     Record.OPERATIONS: "operation",

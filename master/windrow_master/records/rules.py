@@ -23,6 +23,8 @@ tokens, sessions, sign-in links."""
 DONE_NS: Final = 90 * DAY
 """The age at which ended records are deleted: operations, commands, reasons of placements, receipts below the last
 one of a rental that is paid."""
+ALERTS_NS: Final = 400 * DAY
+"""The age at which resolved alerts go, with their messages: reports compare a month with that of a year before."""
 EVERY_NS: Final = 6 * HOUR
 """Between two looks for the same."""
 LOOK_NS: Final = MINUTE
@@ -47,6 +49,9 @@ class Record(StrEnum):
     GAPS = "gaps"
     DEAD_LETTERS = "dead_letters"
     EMPTY_HOLDS = "empty_holds"
+    ALERTS = "alerts"
+    SILENCES = "alert_silences"
+    DELIVERIES = "deliveries"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,4 +90,7 @@ def rules(retention: RecordRetention) -> Sequence[Rule]:
         Rule(Record.GAPS, DONE_NS),
         Rule(Record.DEAD_LETTERS, DONE_NS),
         Rule(Record.EMPTY_HOLDS, 0),
+        Rule(Record.ALERTS, ALERTS_NS),
+        Rule(Record.SILENCES, DONE_NS),
+        Rule(Record.DELIVERIES, DONE_NS),
     )

@@ -3,7 +3,7 @@
 Rows go in and out as values of `model.py`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any, Final
@@ -102,6 +102,10 @@ class TermRepository(Repository):
         query = select(terms.c.backup_at_ns).where(terms.c.backup_at_ns.is_not(None)).order_by(terms.c.epoch.desc())
         found = self._connection.execute(query.limit(1)).scalar()
         return None if found is None else int(found)
+
+    def first_at_ns(self) -> int:
+        """When the first term began that is known: about when the market did."""
+        return int(self._connection.scalar(select(func.min(terms.c.started_at_ns))) or 0)
 
     def end(self, epoch: int, now_ns: int) -> None:
         """Record an orderly stop and give the seat back; a term without an end ended by a crash."""
@@ -256,9 +260,13 @@ class EventRepository(Repository):
                 low = int(row.number) + 1
         return low
 
-    def after(self, number: int, subject: str | None = None, limit: int = 100) -> Sequence[EventRow]:
-        """Events in order, from the one after `number`; this is what a stream resumes from."""
+    def after(
+        self, number: int, subject: str | None = None, limit: int = 100, kinds: Collection[str] = ()
+    ) -> Sequence[EventRow]:
+        """Events in order, from the one after `number`; this is what a stream resumes from. kinds: empty: all."""
         query = select(events).where(events.c.number > number).order_by(events.c.number).limit(limit)
+        if kinds:
+            query = query.where(events.c.kind.in_(kinds))
         if subject is not None:
             query = query.join(event_subjects).where(event_subjects.c.subject == subject)
         return self._with_subjects(self._connection.execute(query).all())

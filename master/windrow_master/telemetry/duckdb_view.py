@@ -23,6 +23,7 @@ from windrow_master.telemetry.decode import Decoded, Decoder
 from windrow_master.telemetry.follow import follow
 from windrow_master.telemetry.history_read import Devices, Source
 from windrow_master.telemetry.model import (
+    GPU_USE,
     GroupPoints,
     GroupQuery,
     LogPosition,
@@ -145,6 +146,10 @@ class HistoryView:
         _check(query.to_ms - query.from_ms, query.step_ms)
         names, now_ms = sorted(set(self._tiers().values())), self._clock.wall_ns() // MILLISECOND
         return await self._ask(lambda: history_read.means(self._sources(), query, names, now_ms))
+
+    async def workload_use(self, from_ms: int, to_ms: int) -> dict[str, float]:
+        """How busy the GPUs of each workload were."""
+        return await self._ask(lambda: history_read.workload_means(self._sources(), GPU_USE, from_ms, to_ms))
 
     async def _ask(self, work: Callable[[], T]) -> T:
         """Run a question beside the writer; while an earlier one hangs, refuse at once."""

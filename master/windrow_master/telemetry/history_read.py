@@ -85,6 +85,15 @@ def _points_of(
         found[asked[device, number]][step] = value * (metric.scale if metric is not None else 1.0)
 
 
+def workload_means(sources: Sequence[Source], metric: int, from_ms: int, to_ms: int) -> dict[str, float]:
+    """The mean of a metric of each workload in its unit; later sources win."""
+    found: dict[str, float] = {}
+    for connection, _ in sources:
+        with _asking(connection) as (cursor, rolled):
+            found |= dict(cursor.execute(sql.workload_means(metric, from_ms, to_ms, rolled)).fetchall())
+    return {workload_id: mean * BY_NUMBER[metric].scale for workload_id, mean in found.items()}
+
+
 def means(sources: Sequence[Source], query: GroupQuery, names: Sequence[str], now_ms: int) -> GroupPoints:
     """Means by tier, of these and of all that were; later sources win."""
     steps = -(-(query.to_ms - query.from_ms) // query.step_ms)

@@ -314,6 +314,15 @@ def _raw_begun(level: Level | None, rolled: Rolled) -> str:
     return f" AND at_ms >= {rolled.minute_ms}" if level is not None else ""
 
 
+def workload_means(metric: int, from_ms: int, to_ms: int, rolled: Rolled) -> str:
+    """Rows of workload and the mean of one of its metrics, from whole hours where there are."""
+    found = rows(HOUR, metric, _between(from_ms, to_ms), rolled)
+    return (
+        f"SELECT device.device, sum(total) / sum(count) FROM ({found}) AS found"
+        " JOIN device ON device.number = found.device GROUP BY device.device"
+    )
+
+
 def points(
     level: Level | None,
     devices: Iterable[int],

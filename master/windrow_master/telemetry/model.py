@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_proto.ids import BootId, HostId
+from windrow_proto.metrics import BY_NAME
 from windrow_proto.model import Kind
 
 NS_PER_MS: Final = 1_000_000
+GPU_USE: Final = BY_NAME["workload_gpu_ratio"].number
+"""The metric that says how busy the GPUs of a workload are."""
 
 Place = tuple[HostId, str]
 """A host and one of its GPUs by uuid, or one of its workloads by id; "" is the host itself."""

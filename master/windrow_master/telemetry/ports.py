@@ -1,6 +1,6 @@
 """The interfaces of telemetry: the executor of its blocking work, and a view of history. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar
 
 from windrow_master.telemetry.model import (
@@ -47,6 +47,10 @@ class HistoryPort(Protocol):
     async def grouped(self, query: GroupQuery) -> GroupPoints:
         """The mean of the means of a tier's GPUs, for each tier; a GPU counts where it was when the step began, and in
         a step of whole five minutes once for each of them in which it was read. Raises Unavailable."""
+
+    async def workload_use(self, from_ms: int, to_ms: int) -> Mapping[str, float]:
+        """The mean of each workload's GPUs between two wall times (ms), from 0 to 1, for those that were measured then.
+        Raises Unavailable."""
 
     def health(self) -> ViewHealth:
         """Return how it is doing."""

@@ -179,6 +179,10 @@ class TelemetryService:
         """Means by tier."""
         return await self.charts.grouped(query)
 
+    async def workload_use(self, from_ms: int, to_ms: int) -> Mapping[str, float]:
+        """How busy the GPUs of each workload were, from 0 to 1. Raises Unavailable."""
+        return await self.charts.workload_use(from_ms, to_ms)
+
     async def stored_since(self, wall_ns: int | None) -> list[LogRecord]:
         """Return the marks of the log's files, read anew: of this term, from the segment on that was begun at this
         time or before; None: everything of all terms."""

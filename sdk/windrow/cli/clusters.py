@@ -10,6 +10,7 @@ from windrow.cli import completing, entering, kept, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, bring_cluster, exit_unless_whole, say_report
 from windrow.cli.context import AsJson, Tests, Watch, Yes, agreed, client
 from windrow.cli.exits import EXIT_CONFLICT, EXIT_FAILURE, EXIT_OK
+from windrow.cli.findings import print_findings
 from windrow.cli.flags import options
 from windrow.cli.output import (
     err,
@@ -384,6 +385,13 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
         say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
+
+
+@cluster_app.command("doctor")
+def cluster_doctor(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
+    """Tell what holds the GPUs of a cluster back: heat, power, PCIe, processors, data, or that it is idle."""
+    api = client(context)
+    print_findings(api, f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}", as_json)
 
 
 @cluster_app.command("files")

@@ -55,6 +55,7 @@ work = of("/clusters", "/jobs")
 hosts = of("/hosts")
 things = of("/clusters", "/jobs", "/hosts")
 secrets = of("/secrets")
+channels = of("/channels")
 volumes = of("/volumes")
 templates = of("/templates")
 

@@ -35,6 +35,7 @@ windrow cluster show lab
 windrow cluster logs -f lab
 windrow cluster exec lab -- nvidia-smi
 windrow cluster explain lab
+windrow cluster doctor lab
 windrow cluster files lab results --changed
 windrow cluster delete lab
 windrow cluster stop lab
@@ -45,6 +46,7 @@ windrow job submit --gpu 24GB --retries 2 -- python train.py
 windrow job submit --script train.py --array 8
 windrow job ls --state queued
 windrow job show train
+windrow job doctor train
 windrow job logs -f train
 windrow job wait train --timeout 2h
 windrow job cancel train
@@ -58,6 +60,20 @@ windrow template save lab-a100 --of lab
 windrow template ls
 windrow template show lab-a100
 windrow template delete lab-a100
+windrow alert ls
+windrow alert show 3f2a9c01
+windrow alert ack 3f2a9c01 --reason 'on my way'
+windrow alert silence 3f2a9c01 --for 2h
+windrow alert comment 3f2a9c01 'the fan is replaced'
+windrow alert assign 3f2a9c01 ana
+windrow alert rule ls
+windrow alert rule add hot --metric gpu_temperature_celsius --above 80 --for 5m
+windrow alert rule preview --metric gpu_temperature_celsius --above 80 --for 5m
+windrow alert rule rm hot
+windrow alert unsilence 3f2a9c01
+windrow alert silences add --host gpu-7 --for 2h
+windrow alert silences ls
+windrow alert silences rm 8c1d0e42
 windrow volume create data --max-size 100GB
 windrow volume ls
 windrow volume show data
@@ -165,6 +181,16 @@ windrow service-account rm ci
 windrow share add lab --with ada@example.org
 windrow share ls
 windrow share rm 91f3d5b7
+windrow channel ls
+windrow channel add oncall --kind mail --to oncall@example.org --for operators --min-severity page
+windrow channel add hook --kind webhook --to https://example.org/hook --rule 'job.*'
+windrow channel set hook --quiet 22:00-07:00 --time-zone Europe/Berlin
+windrow channel test hook
+windrow channel rotate hook
+windrow channel rm hook
+windrow channel mail all
+windrow delivery ls --state given_up
+windrow delivery again 4f2a9c01
 windrow limit ls
 windrow limit set --max-monthly 100
 windrow limit rm
@@ -172,6 +198,13 @@ windrow token add ci --max-total 50
 windrow token add --join
 windrow token ls
 windrow token rm ci
+windrow report --by model --period 2026-11
+windrow report --measure cost,held --by project,day --csv
+windrow report --html report.html
+windrow report statement --period last-month
+windrow report schedule add "Cost by model" --by model
+windrow report schedule ls
+windrow report schedule rm "Cost by model"
 windrow ledger ls --since 7d
 windrow ledger balances
 windrow auth can-i rent

@@ -14,6 +14,7 @@ from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, s
 from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
+from windrow.cli.findings import print_findings
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_ids, print_json, say, size_text
@@ -308,6 +309,13 @@ def _stretch(one: dict[str, Any]) -> str:
 def _attempt(one: dict[str, Any]) -> str:
     left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
     return f"{one['cluster_id']}: {one['outcome'] or 'goes on'}; {left}; {one['cost']}"
+
+
+@job_app.command("doctor")
+def job_doctor(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Tell what holds the GPUs of a job back: heat, power, PCIe, processors, data, or nothing."""
+    api = client(context)
+    print_findings(api, f"/jobs/{job_id(api, job, shows=True)}", as_json)
 
 
 @job_app.command("logs")

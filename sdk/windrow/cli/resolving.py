@@ -108,6 +108,8 @@ HOSTS: Final = Kind("host", "host_", _hosts, has_ended=lambda item: item.get("ad
 GPUS: Final = Kind("gpu", "GPU-", lambda api, _: iter(api.get("/gpus")["items"]), key="uuid", names=lambda item: ())
 RELAYS: Final = Kind("access", "access_", lambda api, _: api.items("/accesses"), names=_relay_names)
 TOKENS: Final = Kind("token", "token_", lambda api, _: api.items("/tokens"))
+CHANNELS: Final = Kind("channel", "channel_", lambda api, _: api.items("/channels"))
+DELIVERIES: Final = Kind("delivery", "delivery_", lambda api, _: api.items("/deliveries"), names=lambda item: ())
 COMMANDS: Final = Kind("command", "command_", lambda api, _: api.items("/commands"), names=lambda item: ())
 RECEIPTS: Final = Kind("receipt", "receipt_", lambda api, _: api.items("/receipts"), names=lambda item: ())
 

@@ -16,7 +16,7 @@ from joserfc.jwk import ECKey
 
 from tests.unit.identity.people_world import JSON, Market, ask, people_market
 from windrow_master.app.wiring import Settings
-from windrow_master.identity.outgoing import Outgoing
+from windrow_master.outgoing import Outgoing
 from windrow_proto.units import SECOND
 
 URL = "https://login.example.org"

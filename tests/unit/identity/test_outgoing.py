@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import httpx2
 import pytest
 
-from windrow_master.identity.outgoing import Outgoing, alternating
+from windrow_master.outgoing import Outgoing, alternating
 
 LAST = "93.184.215.14"
 DEAD = ["2606:2800:21f::1", "2606:2800:21f::2", "2606:2800:21f::3"]

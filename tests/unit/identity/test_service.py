@@ -14,9 +14,9 @@ from tests.support.wired import forget_messages
 from windrow_master.identity.authority import Authority
 from windrow_master.identity.messages import CloneFound, StandingChanged
 from windrow_master.identity.model import JoinAnswer, JoinRequest, MemberRole, Principal, RenewRequest, Role, Standing
-from windrow_master.identity.outgoing import Outgoing
 from windrow_master.identity.service import IdentityService
 from windrow_master.mail.service import MailService
+from windrow_master.outgoing import Outgoing
 from windrow_master.store.store import Store
 from windrow_proto.errors import BadProof, Banned, CertificateRefused, Forbidden, JoinTokenRefused, Unauthenticated
 from windrow_proto.ids import HostId

@@ -61,6 +61,13 @@ def test_a_certificate_and_its_key_are_given_together(tmp_path: Path) -> None:
         parse([], {"WINDROW_TLS_KEY_FILE": "key.pem"})
 
 
+def test_networks_that_webhooks_may_go_to_are_named_and_never_everybody() -> None:
+    config = parse([], {"WINDROW_EGRESS_ALLOW": "10.20.0.0/16, fd00::/8"})
+    assert config.printable()["egress_allow"] == "10.20.0.0/16 fd00::/8"
+    with pytest.raises(InvalidInput, match=r"WINDROW_EGRESS_ALLOW 0\.0\.0\.0/0 is the network of everybody"):
+        parse([], {"WINDROW_EGRESS_ALLOW": "0.0.0.0/0"})
+
+
 def test_the_printed_configuration_is_plain_values() -> None:
     printed = parse([], {}).printable()
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +42,15 @@ from windrow_master.identity.providers import Grants, Identity, Provider
 from windrow_master.identity.repository import AccountRepository, ServiceAccountRepository
 from windrow_master.identity.tokens import issue_token
 from windrow_master.jobs.model import JobRequest
+from windrow_master.reports.asking import Asked
+from windrow_master.reports.repository import ScheduleRepository
+from windrow_master.reports.schedule import Schedule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.watch.notify.channels import ChannelSettings
+from windrow_master.watch.notify.model import ChannelKind, Scope
+from windrow_proto.conditions import Severity
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
 from windrow_proto.model import GpuFacts, Inventory
@@ -68,6 +74,8 @@ USERS_ALONE = {
     ("GET", f"{V1}/user/identities"),
     ("DELETE", f"{V1}/user/identities/{{provider}}"),
     ("DELETE", f"{V1}/user/organisations/{{organisation}}"),
+    ("GET", f"{V1}/user/alert-mail"),
+    ("PUT", f"{V1}/user/alert-mail"),
     ("POST", f"{V1}/projects/{{project}}/use"),
     ("POST", f"{V1}/projects/{{project}}/token"),
 }
@@ -115,6 +123,8 @@ def body_of(method: str, path: str) -> bytes:
     body = b'{"argv": ["true"]}' if path.endswith("/exec") else body
     body = b'{"source": "%b"}' % path.split("/")[4].encode() if path.endswith("/restore") else body
     body = b'{"organisation": "x"}' if path.endswith("/transfer") else body
+    body = b'{"name": "x"}' if method == "PUT" and "/channels/" in path else body
+    body = b'{"level": "all"}' if path.endswith("/alert-mail") and body else body
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
     body = b'{"max_duration_seconds": 60}' if path.endswith("/extend") else body
@@ -183,6 +193,7 @@ class World:
         path = path.replace("{resource_id}", bound + method.lower())
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         path = path.replace("{name}", method) if kind == "secrets" else path
+        path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))
         path = path.replace("{provider}", method.lower()) if kind == "identity-providers" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
@@ -327,7 +338,9 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{user_id}": "user_billing",
         "{invitation_id}": "invitation_1",
         "{service_account}": "service_1",
+        **await _channels(opened, owner),
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
+        "{schedule_id}": await _schedule(opened, owner),
         "{project}": OWNER,
         "{organisation}": "organisation_left",
         "{provider}": "linked",
@@ -352,6 +365,25 @@ async def _named(opened: Master, owner: Principal) -> None:
     for name in ("get", "put", "delete", "bound-get", "bound-put", "bound-delete"):
         declared = Declared(resource_type=ResourceType.EDGE, capabilities={})
         await opened.services.registry.register(owner, name, declared)
+
+
+async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
+    """The ids of a channel for each method, since a deletion ends it, and of a delivery."""
+    service, ids = opened.services.channels, dict[str, str]()
+    for name in ("GET", "PUT", "POST", "DELETE"):
+        settings = ChannelSettings(
+            name=name, min_severity=Severity.PAGE, rules=(), quiet=None, digest_minutes=None, is_enabled=True
+        )
+        made, _ = await service.add(owner, Scope.PROJECT, ChannelKind.WEBHOOK, "https://127.0.0.1:1/", settings)
+        ids[f"channel {name}"] = made.channel_id
+    return ids | {"{delivery_id}": (await service.test(owner, ids["channel POST"])).delivery_id}
+
+
+async def _schedule(opened: Master, owner: Principal) -> str:
+    """The id of a report that is sent to the owner."""
+    made = Schedule("schedule_1", OWNER, owner.user_id or "", "r", "0 7 * * *", "UTC", asdict(Asked()), 0, 2**62)
+    await opened.store.write(lambda uow: uow[ScheduleRepository].add(made), name="test")
+    return made.schedule_id
 
 
 async def _share(opened: Master, owner: Principal, cluster_id: str, receiver: str) -> str:

@@ -59,6 +59,12 @@ def grouped_question(query: GroupQuery) -> Question:
     return _range(text, query.from_ms, query.to_ms, query.step_ms)
 
 
+def workload_question(metric: int, from_ms: int, to_ms: int) -> Question:
+    """The mean of a metric of each workload in this time."""
+    text = f"avg by (workload) (avg_over_time({series_name(metric)}[{to_ms - from_ms}ms]))"
+    return Question("query", (("query", text), ("time", _seconds(to_ms - 1)), *ALWAYS))
+
+
 def _range(text: str, from_ms: int, to_ms: int, step_ms: int) -> Question:
     first = from_ms + step_ms - 1
     steps = -(-(to_ms - from_ms) // step_ms)
@@ -149,6 +155,13 @@ def groups(query: GroupQuery, result: Sequence[Mapping[str, Any]]) -> dict[str, 
             at = (query.from_ms + n * query.step_ms for n in range(steps))
             answer[str(one.get("metric", {}).get("tier", ""))] = tuple(zip(at, values, strict=True))
     return answer
+
+
+def workloads(result: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """The answer to a `workload_question`."""
+    with _reading():
+        means = {str(one["metric"]["workload"]): float(one["value"][1]) for one in result}
+    return {workload_id: mean for workload_id, mean in means.items() if mean == mean}
 
 
 def _steps(values: Iterable[Sequence[Any]], metric: int, from_ms: int, step_ms: int, steps: int) -> list[float | None]:

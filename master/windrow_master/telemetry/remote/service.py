@@ -21,6 +21,7 @@ import structlog
 from windrow_master.telemetry.decode import Decoder
 from windrow_master.telemetry.follow import BEGINNING, follow
 from windrow_master.telemetry.model import (
+    GPU_USE,
     GroupPoints,
     GroupQuery,
     LogPosition,
@@ -178,6 +179,11 @@ class RemoteView:
         """Means over the GPUs of each tier, by the tiers this view told the store."""
         (data,) = await self._ask((promql.grouped_question(query),))
         return promql.groups(query, promql.read_answer(data))
+
+    async def workload_use(self, from_ms: int, to_ms: int) -> dict[str, float]:
+        """How busy the GPUs of each workload were."""
+        (data,) = await self._ask((promql.workload_question(GPU_USE, from_ms, to_ms),))
+        return promql.workloads(promql.read_answer(data))
 
     async def _ask(self, questions: Sequence[Question]) -> list[bytes]:
         if self._clock.monotonic_ns() < self._mute_until_ns:

@@ -1,0 +1,77 @@
+// What holds the GPUs of a machine or a job back: each finding with its charts and what to change.
+import { Alert, Text } from "@mantine/core";
+import { useQuery } from "@tanstack/react-query";
+import { findings as findingsQuery } from "../api/queries.ts";
+import type { Finding, Findings as Found } from "../api/types.ts";
+import { Chart } from "../parts/Chart.tsx";
+import { percent, perHour, plain } from "../parts/format.ts";
+import { Loaded, Panel } from "../parts/page.tsx";
+
+const TITLES: Readonly<Record<Finding["cause"], string>> = {
+  hot: "Slowed down by heat",
+  power_capped: "Slowed down by its power limit",
+  idle: "Idle",
+  pcie_bound: "Waits for the PCIe link",
+  cpu_bound: "Waits for the processors",
+  data_starved: "Waits for its data",
+  memory_nearly_full: "Memory nearly full",
+};
+
+/** of: `/clusters/ID` or `/jobs/ID`. */
+export function Findings({ of, over }: { of: string; over: boolean }) {
+  const query = useQuery(findingsQuery(of, over));
+  return (
+    <Panel title="Bottlenecks">
+      <Loaded query={query} lines={2}>
+        {(found) => <Shown found={found} />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Shown({ found }: { found: Found }) {
+  if (found.findings.length === 0)
+    return (
+      <Text size="sm" className="wr-quiet">
+        {plain(found.words)}
+      </Text>
+    );
+  return (
+    <div className="wr-stack">
+      {found.findings.map((one) => (
+        <One key={`${one.rank} ${one.gpu}`} one={one} found={found} />
+      ))}
+    </div>
+  );
+}
+
+function One({ one, found }: { one: Finding; found: Found }) {
+  const spanS = (Date.parse(found.looked_to ?? "") - Date.parse(found.looked_from ?? "")) / 1000;
+  const lost = one.lost_ratio > 0 ? `${percent(one.lost_ratio)} of the GPU, ${perHour(one.lost_per_hour)}.` : "";
+  return (
+    <div>
+      <Alert color={one.lost_ratio > 0 ? "yellow" : "gray"} variant="light" title={TITLES[one.cause]}>
+        <Text size="sm">
+          {plain(one.words)} {lost && `It costs ${lost}`}
+        </Text>
+        <Text size="sm" mt={6}>
+          {plain(one.remedy)}
+        </Text>
+      </Alert>
+      <div className="wr-charts">
+        {one.evidence.map(({ metric, label, unit, points, limit }) => (
+          <Chart
+            key={metric}
+            title={label}
+            unit={metric.endsWith("_ratio") ? "ratio" : unit}
+            most={metric.endsWith("_ratio") ? 1 : null}
+            spanS={spanS}
+            untilMs={Date.parse(found.looked_to ?? "")}
+            band={limit === null ? null : { value: limit, label: "too much" }}
+            lines={[{ key: metric, label, points: points as [number, number | null][] }]}
+          />
+        ))}
+      </div>
+    </div>
+  );
+}

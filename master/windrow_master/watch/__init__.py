@@ -1,0 +1,1 @@
+"""Alerts: what is wrong is told once to the people whom it concerns, until it is over."""

@@ -1,0 +1,63 @@
+"""Looks up what signals ask for, in the transaction that reads the events."""
+
+from windrow_master.clusters import lookup as clusters
+from windrow_master.clusters.model import Cluster
+from windrow_master.fleet import lookup as fleet
+from windrow_master.fleet.model import Host
+from windrow_master.jobs import answers as jobs
+from windrow_master.jobs.model import Job, JobId
+from windrow_master.market.lookup import renter_of
+from windrow_master.market.model import RentalId
+from windrow_master.store.model import EventRow
+from windrow_master.store.unit import UnitOfWork
+from windrow_master.watch.signals import SAME_JOB
+from windrow_proto.ids import ClusterId, HostId
+
+
+class StoredFacts:
+    """What the store says now. A new one for each transaction."""
+
+    def __init__(self, uow: UnitOfWork) -> None:
+        self._uow = uow
+        self._hosts: dict[str, Host | None] = {}
+
+    def host(self, host_id: str) -> Host | None:
+        """One host."""
+        if host_id not in self._hosts:
+            self._hosts[host_id] = fleet.find_host(self._uow, HostId(host_id)) if host_id else None
+        return self._hosts[host_id]
+
+    def cluster(self, cluster_id: str) -> Cluster | None:
+        """One cluster."""
+        return clusters.find(self._uow, ClusterId(cluster_id)) if cluster_id else None
+
+    def job(self, job_id: str) -> Job | None:
+        """One job."""
+        return jobs.find(self._uow, JobId(job_id)) if job_id else None
+
+    def spread_over(self, host_id: str) -> tuple[str, str] | None:
+        """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
+        cluster = clusters.over_several(self._uow, HostId(host_id), SAME_JOB)
+        if cluster is None:
+            return None
+        job = jobs.living_of_cluster(self._uow, cluster.cluster_id)
+        return (cluster.cluster_id, cluster.name) if job is None else (job.job_id, job.name)
+
+    def concerned(self, row: EventRow) -> frozenset[str]:
+        """The accounts that an event is about: those that may see it."""
+        found: set[str | None] = set()
+        for one in row.subjects:
+            match one.partition("_")[0]:
+                case "account":
+                    found.add(one)
+                case "host":
+                    host = self.host(one)
+                    found.add(host.owner_account if host is not None else None)
+                case "cluster":
+                    found.add(clusters.owner_of(self._uow, ClusterId(one)))
+                case "job":
+                    job = self.job(one)
+                    found.add(job.account_id if job is not None else None)
+                case "rental":
+                    found.add(renter_of(self._uow, RentalId(one)))
+        return frozenset(one for one in found if one is not None)

@@ -1,0 +1,1 @@
+"""Channels: mail, webhooks and other services that alerts are delivered to."""

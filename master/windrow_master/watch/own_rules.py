@@ -1,0 +1,178 @@
+"""People's own alert rules: checks them, and judges events and readings by them. Pure.
+
+A rule of an event fires when `threshold` such events came within its duration. A rule of a metric fires when the value
+compares so for its whole duration.
+"""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.fleet.model import Host
+from windrow_master.store.model import EventRow
+from windrow_master.watch.model import OPERATORS, Raise
+from windrow_master.watch.rules import MOMENT_NS, PAGE_AGAIN_NS
+from windrow_proto.conditions import Severity
+from windrow_proto.errors import InvalidInput
+from windrow_proto.metrics import METRICS, Metric
+from windrow_proto.metrics import Scope as MetricScope
+from windrow_proto.units import DAY, SECOND
+
+RULES_MAX: Final = 100
+"""Of one owner."""
+COUNT_MAX: Final = 100
+"""Events that one rule counts."""
+DURATION_NS_MAX: Final = DAY
+EVENT_SCOPES: Final = ("host", "cluster", "job", "access", "account")
+"""Labels of an event: an id among its subjects."""
+METRIC_SCOPES: Final = ("host", "gpu", "tier", "region")
+"""Labels of a metric."""
+COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+    ">": operator.gt,
+    ">=": operator.ge,
+    "<": operator.lt,
+    "<=": operator.le,
+}
+GAUGES: Final[Mapping[str, Metric]] = {
+    metric.name: metric for metric in METRICS if metric.scope is not MetricScope.WORKLOAD and not metric.counter
+}
+"""The metrics that rules may name: values of now, of hosts and GPUs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnRule:
+    """One rule. owner: an audience, which is told. event_kind or metric: exactly one. scope: labels and the values that
+    they must have. threshold: of an event the count; of a metric in its unit."""
+
+    rule_id: str
+    owner: str
+    name: str
+    event_kind: str | None = None
+    metric: str | None = None
+    scope: Mapping[str, str]
+    comparison: str = ">="
+    threshold: float = 1.0
+    duration_ns: int
+    severity: Severity
+    created_at_ns: int
+    created_by: str
+
+    def raised(self, cause: str, subject: str, name: str, text: str, *, simulated: bool = False) -> Raise:
+        """The signal that its owner is told of."""
+        return Raise(
+            rule=self.rule_id, severity=self.severity, title=f"{self.name}: {name}", remedy="", cause=cause,
+            subject=subject, name=name, text=text, audiences=(self.owner,),
+            lasts_ns=MOMENT_NS if self.event_kind is not None else None,
+            escalate_ns=PAGE_AGAIN_NS if self.severity is Severity.PAGE else None, simulated=simulated,
+        )  # fmt: skip
+
+    def holds(self, value: float) -> bool:
+        """Return whether a reading compares as the rule says."""
+        return COMPARISONS[self.comparison](value, self.threshold)
+
+
+def check(rule: OwnRule) -> None:
+    """Raises InvalidInput, which names the field, for a rule that could never fire or means nothing."""
+    if (rule.event_kind is None) == (rule.metric is None):
+        raise InvalidInput("metric: Give either an event's kind or a metric.", subject="metric")
+    labels = EVENT_SCOPES if rule.metric is None else METRIC_SCOPES
+    if unknown := next((label for label in rule.scope if label not in labels), None):
+        shown = unknown[:40].encode("ascii", "backslashreplace").decode()
+        raise InvalidInput(f"scope: There is no label {shown!r} here. There are: {', '.join(labels)}.", subject="scope")
+    if rule.severity is Severity.INFO:
+        raise InvalidInput("severity: It is page or ticket; nobody is told of info.", subject="severity")
+    if not SECOND <= rule.duration_ns <= DURATION_NS_MAX:
+        raise InvalidInput("duration_s: It is between a second and a day.", subject="duration_s")
+    if rule.metric is not None:
+        _check_metric(rule, rule.metric)
+    elif rule.comparison != ">=" or not 1 <= rule.threshold <= COUNT_MAX or rule.threshold != int(rule.threshold):
+        said = f"threshold: Of events it is a count from 1 to {COUNT_MAX}, and is compared by >=."
+        raise InvalidInput(said, subject="threshold")
+    elif (rule.event_kind or "").startswith("alert."):
+        raise InvalidInput("event: An alert is no cause of another one.", subject="event")
+
+
+def _check_metric(rule: OwnRule, name: str) -> None:
+    if name not in GAUGES:
+        said = f"metric: There is no metric {name[:80]!r} that a rule can compare. docs/metrics.md lists them."
+        raise InvalidInput(said, subject="metric")
+    if rule.comparison not in COMPARISONS:
+        raise InvalidInput(f"comparison: It is one of {' '.join(COMPARISONS)}.", subject="comparison")
+    if "gpu" in rule.scope and GAUGES[name].scope is MetricScope.HOST:
+        raise InvalidInput(f"scope: {name} is a host's metric: it has no GPU.", subject="scope")
+
+
+def fits_event(rule: OwnRule, row: EventRow, concerned: frozenset[str]) -> bool:
+    """Return whether an event counts for a rule. concerned: the accounts that it is about, which may see it."""
+    is_in = all(value in row.subjects for value in rule.scope.values())
+    return row.kind == rule.event_kind and is_in and (rule.owner == OPERATORS or rule.owner in concerned)
+
+
+def is_enough(rule: OwnRule, times_ns: Sequence[int], now_ns: int) -> bool:
+    """Return whether so many events came within the rule's duration."""
+    return sum(now_ns - rule.duration_ns < at_ns <= now_ns for at_ns in times_ns) >= rule.threshold
+
+
+def devices(rule: OwnRule, host: Host, tiers: Mapping[str, str]) -> list[str]:
+    """The devices of a host that a metric's rule is about: the ids of GPUs, or "" for the host itself. tiers: of each
+    GPU. An account's rule is about its own hosts."""
+    if rule.owner not in (OPERATORS, host.owner_account) or rule.metric is None:
+        return []
+    wanted = rule.scope
+    if wanted.get("host", host.host_id) not in (host.host_id, host.name):
+        return []
+    if wanted.get("region", host.region) != host.region:
+        return []
+    if GAUGES[rule.metric].scope is MetricScope.HOST:
+        return [""] if wanted.get("tier", host.tier) == host.tier else []
+    gpus = [str(gpu.uuid) for gpu in host.inventory.gpus] if host.inventory is not None else []
+    named = [one for one in gpus if wanted.get("gpu", one) == one]
+    return [one for one in named if "tier" not in wanted or tiers.get(one, "") == wanted["tier"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A span in which a rule would have fired. until_ns: None: it still would."""
+
+    name: str
+    from_ns: int
+    until_ns: int | None
+
+
+def replay_events(rule: OwnRule, rows: Iterable[EventRow], now_ns: int) -> list[Firing]:
+    """The spans in which a rule would have fired. rows: those that fit, the oldest first."""
+    found: list[Firing] = []
+    times: list[int] = []
+    for row in rows:
+        times = [at_ns for at_ns in times if at_ns > row.at_ns - rule.duration_ns] + [row.at_ns]
+        if not is_enough(rule, times, row.at_ns):
+            continue
+        until_ns = row.at_ns + MOMENT_NS
+        if found and (found[-1].until_ns or 0) >= row.at_ns:
+            found[-1] = Firing(found[-1].name, found[-1].from_ns, until_ns)
+        else:
+            found.append(Firing(row.text, row.at_ns, until_ns))
+    if found and (found[-1].until_ns or 0) > now_ns:
+        found[-1] = Firing(found[-1].name, found[-1].from_ns, None)
+    return found
+
+
+def replay_metric(rule: OwnRule, name: str, points: Iterable[tuple[int, float | None]], step_ns: int) -> list[Firing]:
+    """The same of one series. points: the start of each step in wall nanoseconds, and the mean; None breaks nothing."""
+    found: list[Firing] = []
+    since_ns: int | None = None
+    last_ns = 0
+    for at_ns, value in points:
+        if value is None:
+            continue
+        last_ns = at_ns + step_ns
+        if rule.holds(value):
+            since_ns = at_ns if since_ns is None else since_ns
+        elif since_ns is not None:
+            if at_ns - since_ns >= rule.duration_ns:
+                found.append(Firing(name, since_ns + rule.duration_ns, at_ns))
+            since_ns = None
+    if since_ns is not None and last_ns - since_ns >= rule.duration_ns:
+        found.append(Firing(name, since_ns + rule.duration_ns, None))
+    return found

@@ -1,0 +1,562 @@
+"""The alert service: follows the events, looks at levels and at the time, and does what people ask of alerts.
+
+events ─committed─▶ turn: one transaction reads the next events behind the cursor, steps the alerts, writes alerts,
+levels ─looked at─▶       messages and the cursor together: each event counts once, whoever leads and dies meanwhile
+time   ─due───────▶
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from windrow_master.fleet.lookup import find_host
+from windrow_master.fleet.states import LinkState
+from windrow_master.fleet.view import FleetView
+from windrow_master.identity.model import Principal, Role
+from windrow_master.loops import again, when_due
+from windrow_master.store.model import EventRow
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_master.telemetry.live import LiveView
+from windrow_master.telemetry.service import TelemetryService
+from windrow_master.watch import levels, own_rules
+from windrow_master.watch.engine import AlertEngine, Notifier, Windows, event_subjects
+from windrow_master.watch.facts import StoredFacts
+from windrow_master.watch.levels import Level, Waits
+from windrow_master.watch.model import (
+    NAMES_MAX,
+    OPERATORS,
+    Alert,
+    AlertMessage,
+    AlertState,
+    Clear,
+    Note,
+    Raise,
+    Signal,
+    Silence,
+    Subject,
+)
+from windrow_master.watch.own_rules import Firing, OwnRule
+from windrow_master.watch.repository import AlertRepository
+from windrow_master.watch.rules import RULES
+from windrow_master.watch.signals import DECIDED, READERS, signals_of
+from windrow_master.watch.states import AlertEvent
+from windrow_master.work_queue import WorkQueue
+from windrow_proto.conditions import Stated
+from windrow_proto.errors import Conflict, NotFound, TooMany
+from windrow_proto.ids import HostId
+from windrow_proto.ports import Clock
+from windrow_proto.units import DAY, MINUTE, SECOND
+
+T = TypeVar("T")
+
+EVENTS_MAX: Final = 500
+"""Events in one transaction: others that write wait some milliseconds for it."""
+PAUSE_NS: Final = SECOND // 10
+"""Between two turns, so that a burst of events is read together."""
+RECONCILE_NS: Final = 5 * MINUTE
+"""Between two comparisons of what is open with what is: a host that was removed says nothing any more."""
+SILENCE_NS_MAX: Final = 30 * DAY
+SILENCES_MAX: Final = 1_000
+"""Of one owner."""
+PREVIEW_NS: Final = 7 * DAY
+PREVIEW_EVENTS: Final = 5_000
+PREVIEW_SERIES: Final = 20
+PREVIEW_STEP_NS: Final = 5 * MINUTE
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is looked at. stated: the conditions of the Master; backup_at_ns: when the last backup was made, None: none
+    is known; it reads a file."""
+
+    view: FleetView
+    telemetry: TelemetryService
+    stated: Callable[[], Iterable[Stated]]
+    backup_at_ns: Callable[[], int | None]
+
+    @property
+    def live(self) -> LiveView:
+        """The latest readings."""
+        return self.telemetry.live
+
+
+Affected = tuple[Sequence[str], int]
+"""The names of the first subjects that have the trouble now, and how many there are, with those held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlertView:
+    """An alert with all that belongs to it."""
+
+    alert: Alert
+    affected: Affected
+    audiences: tuple[str, ...]
+    subjects: Sequence[Subject]
+    notes: Sequence[Note]
+    messages: Sequence[AlertMessage]
+
+
+class AlertService:
+    """Alerts of this market."""
+
+    def __init__(self, store: Store, clock: Clock, watched: Watched, notifier: Notifier, windows: Windows) -> None:
+        self._store, self._clock, self._watched = store, clock, watched
+        self._engine = AlertEngine(notifier, windows)
+        self._queue = WorkQueue[str](clock)
+        self._own: tuple[OwnRule, ...] = ()
+        self._kinds = frozenset(READERS)
+        self._told: set[levels.Key] | None = None
+        self._idle, self._rules = Waits(), Waits()
+        self._found: dict[str, tuple[int, Level]] = {}
+        self._began_ns = 0
+        self._reconcile_due_ns = 0
+        store.on_event(self._committed)
+
+    async def run(self) -> None:
+        """Follow, until cancelled."""
+        await self._read_rules()
+        self._queue.add("events")
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(when_due(self.turn, self._queue, PAUSE_NS, "alerts"))
+            tasks.create_task(again(self.look, levels.EVERY_NS, self._clock, "alert levels"))
+
+    async def turn(self) -> None:
+        """Read all events that wait, and do all that is due."""
+        self._queue.take()
+        while True:
+            is_more, due_ns = await self._store.write(self._step, name="alerts.turn")
+            if not is_more:
+                break
+        if due_ns is not None:
+            wait_ns = due_ns - self._clock.wall_ns()
+            wait_ns = wait_ns if wait_ns > 0 else SECOND  # a bug was met with it
+            self._queue.add("time", self._clock.monotonic_ns() + wait_ns)
+
+    async def look(self) -> None:
+        """Look at what has no events, and now and then compare what is open with what is."""
+        now_ns = self._clock.wall_ns()
+        if self._told is None:
+            codes = levels.rules_looked_at(self._own)
+            self._told = await self._store.read(lambda uow: uow[AlertRepository].now_of_rules(codes))
+            self._began_ns = await self._store.read(lambda uow: uow.terms.first_at_ns())
+        level = await self._look(now_ns)
+        found = levels.changes(self._told, level)
+        if found:
+            await self._store.write(partial(self._take, found), name="alerts.levels")
+            over = {(said.rule, said.cause, said.subject) for said in found if isinstance(said, Clear)}
+            self._told = (self._told | {levels.key_of(said) for said in found if isinstance(said, Raise)}) - over
+            self._queue.add("events")
+        if now_ns >= self._reconcile_due_ns:
+            self._reconcile_due_ns = now_ns + RECONCILE_NS
+            over_now = await self._store.read(_over)
+            if over_now:
+                await self._store.write(partial(self._take, over_now), name="alerts.reconcile")
+                self._queue.add("events")
+
+    # --- inside ---
+
+    def _committed(self, row: EventRow) -> None:
+        if row.kind in self._kinds:
+            self._queue.add("events")
+
+    def _step(self, uow: UnitOfWork) -> tuple[bool, int | None]:
+        """One transaction; returns whether more waits, and when the next alert is due."""
+        repository = uow[AlertRepository]
+        cursor, newest = repository.cursor(), repository.newest_event()
+        if cursor is None:  # what happened before there were alerts is not told
+            repository.set_cursor(newest)
+            return False, repository.next_due_ns()
+        rows = uow.events.after(cursor, limit=EVENTS_MAX, kinds=self._kinds)
+        facts = StoredFacts(uow)
+        for row in rows:
+            with self._engine.faults.around(row.kind), uow.attempt():
+                for signal in signals_of(row, facts):
+                    self._engine.take(uow, signal)
+                self._own_events(uow, row, facts)
+        is_more = len(rows) == EVENTS_MAX
+        is_more |= self._engine.look(uow) >= EVENTS_MAX
+        read = rows[-1].number if len(rows) == EVENTS_MAX else newest
+        if read != cursor:
+            repository.set_cursor(read)
+        return is_more, repository.next_due_ns()
+
+    def _own_events(self, uow: UnitOfWork, row: EventRow, facts: StoredFacts) -> None:
+        for rule in self._own:
+            if rule.event_kind != row.kind or not own_rules.fits_event(rule, row, facts.concerned(row)):
+                continue
+            first = uow.events.number_at(row.at_ns - rule.duration_ns) if rule.threshold > 1 else row.number
+            rows = uow.events.newest(kind=row.kind, first=first, before=row.number + 1, limit=own_rules.COUNT_MAX)
+            times = [one.at_ns for one in rows if own_rules.fits_event(rule, one, facts.concerned(one))]
+            if own_rules.is_enough(rule, times, row.at_ns):
+                cause = next(iter(rule.scope.values()), next(iter(row.subjects), row.kind))
+                self._engine.take(uow, rule.raised(cause, cause, row.kind, row.text))
+
+    def _take(self, found: Iterable[Signal], uow: UnitOfWork) -> None:
+        facts = StoredFacts(uow)
+        for signal in found:
+            said: Signal | None = signal
+            if isinstance(signal, Raise) and not signal.audiences:  # of a cluster's host nothing but its id is known
+                cluster = facts.cluster(signal.cause)
+                title = "" if cluster is None else signal.title.replace(signal.name, cluster.name)
+                said = None if cluster is None else replace(
+                    signal, audiences=(cluster.account_id,), name=cluster.name, title=title
+                )  # fmt: skip
+            if said is not None:
+                self._engine.take(uow, said)
+
+    async def _look(self, now_ns: int) -> Level:
+        """All levels; those that cost more are as they were a moment ago."""
+        watched, whole = self._watched, Level()
+        levels.of_master(whole, watched.stated())
+        slow, idle = self._found.get("slow"), self._found.get("idle")
+        if slow is None or now_ns - slow[0] >= levels.SLOW_EVERY_NS:
+            found = Level()
+            levels.of_history(found, watched.telemetry.health().lag_ns)
+            levels.of_backup(found, await asyncio.to_thread(watched.backup_at_ns), self._began_ns, now_ns)
+            metric_rules = [rule for rule in self._own if rule.metric is not None]
+            levels.of_rules(found, self._rules, metric_rules, watched.view, watched.live, now_ns)
+            self._rules.end_look()
+            slow = self._found["slow"] = now_ns, found
+        if idle is None or now_ns - idle[0] >= levels.IDLE_EVERY_NS:
+            found = Level()
+            levels.of_idle(found, self._idle, watched.view, watched.live, now_ns)
+            self._idle.end_look()
+            idle = self._found["idle"] = now_ns, found
+        for _, part in (slow, idle):
+            whole.raises |= part.raises
+            whole.stays |= part.stays
+        return whole
+
+    async def _read_rules(self) -> None:
+        self._own = tuple(await self._store.read(lambda uow: uow[AlertRepository].rules()))
+        self._kinds = frozenset(READERS) | {rule.event_kind for rule in self._own if rule.event_kind is not None}
+
+    # --- what people ask: alerts ---
+
+    async def list(
+        self, principal: Principal, wanted: Mapping[str, Any], before: str | None, limit: int, *, is_open: bool
+    ) -> Sequence[tuple[Alert, Affected]]:
+        """The alerts that concern the caller, the latest first, each with what has the trouble."""
+
+        def read(uow: UnitOfWork) -> Sequence[tuple[Alert, Affected]]:
+            repository, audience = uow[AlertRepository], _audience(principal)
+            found = repository.list(audience, wanted, before, limit, is_open=is_open)
+            return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
+
+        return await self._store.read(read)
+
+    async def get(self, principal: Principal, alert_id: str) -> AlertView:
+        """One alert. Raises NotFound."""
+        return await self._store.read(lambda uow: _view(uow, _own_alert(uow, principal, alert_id)))
+
+    async def acknowledge(self, principal: Principal, alert_id: str, reason: str) -> AlertView:
+        """Somebody looks after it: it is not told again. The same again changes nothing. Raises NotFound, Conflict."""
+
+        def change(uow: UnitOfWork) -> AlertView:
+            alert = _open(uow, principal, alert_id)
+            after = self._engine.apply(uow, alert, AlertEvent.ACKNOWLEDGE, actor=principal.actor)
+            if after.acked_at_ns != alert.acked_at_ns:
+                _noted(uow, principal, after, "acknowledged", reason)
+            return _view(uow, after)
+
+        return await self._written(change, "alert.acknowledge")
+
+    async def silence(self, principal: Principal, alert_id: str, duration_ns: int, reason: str) -> AlertView:
+        """Tell nothing more of one alert for a while. Raises NotFound, Conflict."""
+
+        def change(uow: UnitOfWork) -> AlertView:
+            alert = _open(uow, principal, alert_id)
+            _check_alone(uow, principal, alert)
+            until_ns = uow.now_wall_ns + min(duration_ns, SILENCE_NS_MAX)
+            after = self._engine.apply(uow, alert, AlertEvent.SILENCE, until_ns=until_ns)
+            _noted(uow, principal, after, "silenced", reason)
+            return _view(uow, after)
+
+        return await self._written(change, "alert.silence")
+
+    async def unsilence(self, principal: Principal, alert_id: str) -> AlertView:
+        """End an alert's silence now. Raises NotFound, Conflict."""
+
+        def change(uow: UnitOfWork) -> AlertView:
+            alert = _open(uow, principal, alert_id)
+            _check_alone(uow, principal, alert)
+            if alert.state is AlertState.SILENCED:
+                alert = self._engine.apply(uow, alert, AlertEvent.UNSILENCE)
+                _noted(uow, principal, alert, "unsilenced")
+            return _view(uow, alert)
+
+        return await self._written(change, "alert.unsilence")
+
+    async def assign(self, principal: Principal, alert_id: str, assignee: str) -> AlertView:
+        """Name who looks after an alert; empty: nobody. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> AlertView:
+            alert = replace(_own_alert(uow, principal, alert_id), assignee=assignee)
+            uow[AlertRepository].save(alert)
+            _noted(uow, principal, alert, "assigned", assignee)
+            return _view(uow, alert)
+
+        return await self._written(change, "alert.assign")
+
+    async def comment(self, principal: Principal, alert_id: str, text: str) -> AlertView:
+        """Add to an alert's history. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> AlertView:
+            alert = _own_alert(uow, principal, alert_id)
+            _noted(uow, principal, alert, "comment", text)
+            return _view(uow, alert)
+
+        return await self._written(change, "alert.comment")
+
+    # --- silences ---
+
+    async def silences(self, principal: Principal) -> Sequence[Silence]:
+        """The silences that are not over: the caller's, of operators all."""
+        audience = _audience(principal)
+        return await self._store.read(lambda uow: uow[AlertRepository].silences(uow.now_wall_ns, audience))
+
+    async def add_silence(self, principal: Principal, wanted: Silence) -> Silence:
+        """Silence what fits from now on, also what is open; owner and maker are the caller's. Raises TooMany."""
+        owner = _owner(principal)
+
+        def change(uow: UnitOfWork) -> Silence:
+            repository, now_ns = uow[AlertRepository], uow.now_wall_ns
+            if len(repository.silences(now_ns, owner)) >= SILENCES_MAX:
+                raise TooMany(f"There are {SILENCES_MAX} silences already. Remove some of them.", subject=owner)
+            until_ns = min(wanted.until_ns, max(now_ns, wanted.from_ns) + SILENCE_NS_MAX)
+            silence = replace(
+                wanted, silence_id=uow.mint("silence"), owner=owner, until_ns=until_ns, created_by=principal.actor,
+                created_at_ns=now_ns,
+            )  # fmt: skip
+            repository.add_silence(silence)
+            fields = {"rule": silence.rule or "", "cause": silence.cause or ""}
+            uow.audit(principal.actor, "alert.silence_add", silence.silence_id, silence.reason, fields)
+            for alert in repository.open_alerts():
+                audiences = repository.audiences(alert.alert_id)
+                if silence.covers(alert.rule, alert.cause, audiences, now_ns) and alert.state is not AlertState.PENDING:
+                    self._engine.apply(uow, alert, AlertEvent.SILENCE, until_ns=silence.until_ns)
+            return silence
+
+        return await self._written(change, "alert.silence_add")
+
+    async def remove_silence(self, principal: Principal, silence_id: str) -> None:
+        """End a silence now. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> None:
+            repository, now_ns = uow[AlertRepository], uow.now_wall_ns
+            known = [one for one in repository.silences(now_ns, _audience(principal)) if one.silence_id == silence_id]
+            if not known:
+                raise NotFound("There is no such silence, or it is over. List them: windrow alert silences ls")
+            repository.remove_silence(silence_id)
+            uow.audit(principal.actor, "alert.silence_remove", silence_id)
+            for alert in repository.open_alerts():
+                if alert.state is AlertState.SILENCED and alert.silenced_until_ns == known[0].until_ns:
+                    repository.save(replace(alert, silenced_until_ns=now_ns))  # another one may cover it
+
+        await self._written(change, "alert.silence_remove")
+
+    # --- own rules ---
+
+    async def rules(self, principal: Principal) -> Sequence[OwnRule]:
+        """The caller's own rules, of operators and auditors everybody's."""
+        return await self._store.read(lambda uow: uow[AlertRepository].rules(_audience(principal)))
+
+    async def put_rule(self, principal: Principal, wanted: OwnRule) -> OwnRule:
+        """Write an own rule; one without an id is new. Raises InvalidInput, NotFound, TooMany."""
+        own_rules.check(wanted)
+
+        def change(uow: UnitOfWork) -> OwnRule:
+            repository = uow[AlertRepository]
+            rule = replace(wanted, owner=_owner(principal), created_by=principal.actor, created_at_ns=uow.now_wall_ns)
+            if wanted.rule_id:
+                before = _own_rule(uow, principal, wanted.rule_id)
+                rule = replace(rule, owner=before.owner, created_at_ns=before.created_at_ns)
+                self._end_of(uow, wanted.rule_id)
+            elif len(repository.rules(rule.owner)) >= own_rules.RULES_MAX:
+                raise TooMany(f"There are {own_rules.RULES_MAX} rules already. Remove one of them.", subject=rule.owner)
+            else:
+                rule = replace(rule, rule_id=uow.mint("alertrule"))
+            repository.put_rule(rule)
+            uow.audit(principal.actor, "alert_rule.set", rule.rule_id, fields={"name": rule.name})
+            return rule
+
+        rule = await self._written(change, "alert_rule.set")
+        await self._read_rules()
+        return rule
+
+    async def remove_rule(self, principal: Principal, rule_id: str) -> None:
+        """Remove an own rule; its alerts are resolved. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> None:
+            _own_rule(uow, principal, rule_id)
+            self._end_of(uow, rule_id)
+            uow[AlertRepository].remove_rule(rule_id)
+            uow.audit(principal.actor, "alert_rule.remove", rule_id)
+
+        await self._written(change, "alert_rule.remove")
+        await self._read_rules()
+
+    async def preview(self, principal: Principal, rule: OwnRule) -> tuple[Sequence[Firing], bool]:
+        """The spans of the last 7 days in which a rule would have fired, and whether all of them were looked at.
+        Raises InvalidInput, and Unavailable while the history cannot be read."""
+        own_rules.check(rule)
+        rule, now_ns = replace(rule, owner=_owner(principal)), self._clock.wall_ns()
+        if rule.metric is None:
+            rows, is_whole = await self._store.read(partial(_past_events, rule, now_ns - PREVIEW_NS))
+            return own_rules.replay_events(rule, rows, now_ns), is_whole
+        return await self._preview_metric(rule, now_ns)
+
+    async def _preview_metric(self, rule: OwnRule, now_ns: int) -> tuple[Sequence[Firing], bool]:
+        keys, names, is_whole = levels.series_of(rule, self._watched.view, PREVIEW_SERIES)
+        if not keys:
+            return [], is_whole
+        query = levels.query_of(keys, now_ns - PREVIEW_NS, now_ns, PREVIEW_STEP_NS)
+        found: list[Firing] = []
+        for one in await self._watched.telemetry.series(query):
+            points = [(at_ms * 1_000_000, value) for at_ms, value in one.points]
+            found += own_rules.replay_metric(rule, names[one.key], points, PREVIEW_STEP_NS)
+        return sorted(found, key=lambda one: one.from_ns), is_whole
+
+    def _end_of(self, uow: UnitOfWork, rule_id: str) -> None:
+        for alert in uow[AlertRepository].open_alerts():
+            if alert.rule == rule_id:
+                self._engine.apply(uow, alert, AlertEvent.END)
+        uow.after_commit(lambda: self._forget(rule_id))
+
+    def _forget(self, rule_id: str) -> None:
+        if self._told is not None:
+            self._told = {key for key in self._told if key[0] != rule_id}
+
+    # --- the inbox ---
+
+    async def inbox(
+        self, principal: Principal, before: int | None, limit: int
+    ) -> tuple[Sequence[AlertMessage], int, int]:
+        """The messages for the caller, the latest first; how many are not read, and the number of the last that is."""
+
+        def read(uow: UnitOfWork) -> tuple[Sequence[AlertMessage], int, int]:
+            mine = _inboxes(principal)
+            return uow[AlertRepository].inbox(mine, before, limit), *uow[AlertRepository].unread(mine, principal.actor)
+
+        return await self._store.read(read)
+
+    async def mark_read(self, principal: Principal, number: int) -> int:
+        """The caller has read all messages up to this number; returns how many are left."""
+
+        def change(uow: UnitOfWork) -> int:
+            mine = _inboxes(principal)
+            _, before = uow[AlertRepository].unread(mine, principal.actor)
+            if number > before:
+                uow[AlertRepository].mark_read(principal.actor, number)
+            return uow[AlertRepository].unread(mine, principal.actor)[0]
+
+        return await self._store.write(change, name="inbox.read")
+
+    async def _written(self, change: Callable[[UnitOfWork], T], name: str) -> T:
+        found = await self._store.write(change, name=name)
+        self._queue.add("time")
+        return found
+
+
+def forget_account(uow: UnitOfWork, account_id: str) -> None:
+    """Remove what is a project's own: rules, silences, and its messages."""
+    uow[AlertRepository].forget_audience(account_id)
+
+
+def sees(uow: UnitOfWork, principal: Principal, alert_id: str) -> bool:
+    """Return whether an alert is one of the caller's; overseers see all."""
+    audience, audiences = _audience(principal), uow[AlertRepository].audiences(alert_id)
+    return bool(audiences) and audience in (None, *audiences)
+
+
+def _audience(principal: Principal) -> str | None:
+    """Whose alerts the caller sees; None: all."""
+    return None if principal.roles & {Role.OPERATOR, Role.AUDITOR} else principal.account_id
+
+
+def _owner(principal: Principal) -> str:
+    """For whom the caller silences and makes rules."""
+    return OPERATORS if Role.OPERATOR in principal.roles else principal.account_id
+
+
+def _inboxes(principal: Principal) -> tuple[str, ...]:
+    mine = (principal.account_id,)
+    return (OPERATORS, *mine) if principal.roles & {Role.OPERATOR, Role.AUDITOR} else mine
+
+
+def _own_alert(uow: UnitOfWork, principal: Principal, alert_id: str) -> Alert:
+    alert = uow[AlertRepository].get(alert_id) if sees(uow, principal, alert_id) else None
+    if alert is None:
+        raise NotFound("There is no such alert, or it is not yours. List them: windrow alert ls", subject=alert_id[:64])
+    return alert
+
+
+def _open(uow: UnitOfWork, principal: Principal, alert_id: str) -> Alert:
+    alert = _own_alert(uow, principal, alert_id)
+    if alert.state is AlertState.RESOLVED:
+        raise Conflict("This alert is resolved already.", subject=alert_id)
+    return alert
+
+
+def _check_alone(uow: UnitOfWork, principal: Principal, alert: Alert) -> None:
+    if Role.OPERATOR in principal.roles or set(uow[AlertRepository].audiences(alert.alert_id)) == {
+        principal.account_id
+    }:
+        return
+    said = "Others are told of this alert, too, so that you cannot silence it. Acknowledge it: windrow alert ack"
+    raise Conflict(said, subject=alert.alert_id)
+
+
+def _own_rule(uow: UnitOfWork, principal: Principal, rule_id: str) -> OwnRule:
+    found = next((one for one in uow[AlertRepository].rules(_audience(principal)) if one.rule_id == rule_id), None)
+    if found is None:
+        raise NotFound(
+            "There is no such rule, or it is not yours. List yours: windrow alert rule ls", subject=rule_id[:64]
+        )
+    return found
+
+
+def _view(uow: UnitOfWork, alert: Alert) -> AlertView:
+    repository, alert_id = uow[AlertRepository], alert.alert_id
+    return AlertView(
+        alert,
+        repository.has_now(alert_id, NAMES_MAX),
+        repository.audiences(alert_id),
+        repository.subjects(alert_id),
+        repository.notes(alert_id),
+        repository.messages(alert_id),
+    )
+
+
+def _noted(uow: UnitOfWork, principal: Principal, alert: Alert, kind: str, text: str = "") -> None:
+    uow[AlertRepository].note(alert.alert_id, uow.now_wall_ns, principal.actor, kind, text)
+    said = f"{alert.title}: {kind}" + (f": {text}" if text else "")
+    fields = {"rule": alert.rule, "cause": alert.cause}
+    uow.event(f"alert.{kind}", event_subjects(uow, alert.alert_id), said, fields, principal.actor)
+
+
+def _over(uow: UnitOfWork) -> Sequence[Clear]:
+    """What is open about hosts and does not hold any more, whose event was not kept or names nothing of today."""
+    wanted = [code for code, rule in RULES.items() if rule.signal.startswith(("condition.", "host.lost"))]
+    found: list[Clear] = []
+    for rule, cause, subject in sorted(uow[AlertRepository].now_of_rules(wanted)):
+        host = find_host(uow, HostId(cause))
+        code = rule if subject == cause else f"{rule}:{subject}"
+        if host is None or host.admin_state in DECIDED:
+            found.append(Clear(cause, rule, subject))
+        elif rule == "host.lost":
+            if host.link_state is LinkState.ONLINE:
+                found.append(Clear(cause, rule, subject))
+        elif code not in {one.code for one in host.conditions}:
+            found.append(Clear(cause, rule, subject))
+    return found
+
+
+def _past_events(rule: OwnRule, since_ns: int, uow: UnitOfWork) -> tuple[Sequence[EventRow], bool]:
+    facts, first = StoredFacts(uow), uow.events.number_at(since_ns)
+    rows = uow.events.newest(kind=rule.event_kind, first=first, limit=PREVIEW_EVENTS)
+    found = [row for row in reversed(rows) if own_rules.fits_event(rule, row, facts.concerned(row))]
+    return found, len(rows) < PREVIEW_EVENTS

@@ -1,0 +1,39 @@
+"""`windrow job doctor` and `windrow machine doctor`: what holds the GPUs of some work back, and what to change."""
+
+from typing import Any
+
+from windrow.cli.output import print_json, say
+from windrow.client import Client
+from windrow.words import counted
+
+TITLES = {
+    "hot": "slowed down by heat",
+    "power_capped": "slowed down by its power limit",
+    "idle": "idle",
+    "pcie_bound": "waits for the PCIe link",
+    "cpu_bound": "waits for the processors",
+    "data_starved": "waits for its data",
+    "memory_nearly_full": "memory nearly full",
+}
+
+
+def print_findings(api: Client, path: str, as_json: bool) -> None:
+    """Prints the findings of `/jobs/ID` or `/clusters/ID`."""
+    answer = api.get(f"{path}/findings")
+    if as_json:
+        print_json(answer)
+        return
+    say(answer["words"])
+    for one in answer["findings"]:
+        say(f"\n{_gpu(one)}: {TITLES.get(one['cause'], 'held back')}")
+        say(f"  {one['words']}")
+        if one["lost_ratio"] > 0:
+            say(f"  It costs {one['lost_ratio']:.0%} of the GPU, {one['lost_per_hour']} an hour.")
+        say(f"  To change it: {one['remedy']}")
+    if answer["gpus"]:
+        say(f"\nLooked at {counted(answer['gpus'], 'GPU')} from {answer['looked_from']} to {answer['looked_to']}.")
+
+
+def _gpu(one: dict[str, Any]) -> str:
+    index = "" if one["gpu_index"] is None else f" {one['gpu_index']}"
+    return f"GPU{index} of {one['host_name']}"

@@ -1,0 +1,1 @@
+"""Tests of alerts, channels and findings."""
