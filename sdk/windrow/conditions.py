@@ -342,6 +342,11 @@ CONDITIONS: Final[dict[str, str]] = {
         "WINDROW_SMTP_URL and at the mail server. Until it works, start the Master without it: links are then "
         "shown, to be given by hand."
     ),
+    "master.channel_failed": (
+        "A channel of the operators did not take a message, and the message was given up. Run `windrow delivery"
+        " ls --state given_up`, repair the receiver or the channel, `windrow channel test NAME`, then `windrow "
+        "delivery again ID`."
+    ),
     "audit.broken": (
         "The audit log is not intact. Find out who wrote it. Then take the log as it is with `windrow audit "
         "reanchor --reason WHY`, or bring a backup back with `windrow-master restore`."
