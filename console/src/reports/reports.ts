@@ -102,7 +102,7 @@ export function wantedFrom(given: SearchWords, views: readonly View[]): Wanted {
 
 export function shownValue(measure: string, units: Readonly<Record<string, string>>, value: string | null): string {
   if (value === null) return "–";
-  if (units[measure] === "money") return amount(value, 2, 4);
+  if (units[measure] === "money") return amount(value);
   if (units[measure] === "ratio") return percent(Number(value));
   return units[measure] === "GPU hours" ? decimal(Number(value), 1) : value;
 }
