@@ -72,7 +72,13 @@ export const PAGES = [
   {
     path: "/fleet",
     name: "Fleet",
-    menu: { products: ["provide", "operate"], group: "Main", icon: FleetIcon, key: "f", also: "hosts gpus table faulty broken offline idle rented" },
+    menu: {
+      products: ["provide", "operate"],
+      group: "Main",
+      icon: FleetIcon,
+      key: "f",
+      also: "hosts gpus table faulty broken offline idle rented",
+    },
     load: async () => (await import("../fleet/FleetPage.tsx")).FleetPage,
   },
   {

@@ -25,7 +25,21 @@ import { Empty, PageHead, Panel, ProblemNote, TYPING_MS, Waiting } from "../part
 import { Same } from "../parts/Same.tsx";
 import { State } from "../parts/state.tsx";
 import { KeptEstimates } from "./KeptEstimates.tsx";
-import { type Bar, BLANK, barsOf, isTooLong, MEASURED_MAX, type RouteDraft, share, soon, TOO_LONG, toCommand, toRoute, saysStart, usableFirst } from "./routing.ts";
+import {
+  type Bar,
+  BLANK,
+  barsOf,
+  isTooLong,
+  MEASURED_MAX,
+  type RouteDraft,
+  saysStart,
+  share,
+  soon,
+  TOO_LONG,
+  toCommand,
+  toRoute,
+  usableFirst,
+} from "./routing.ts";
 
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
