@@ -190,6 +190,7 @@ def add_host(world: World, host_id: str, name: str, *, cards: int, simulated: bo
     for gpu in gpus:
         world.gpu_rows[gpu["uuid"]] = {
             "uuid": gpu["uuid"],
+            "index": gpu["index"],
             "host_id": host_id,
             "host_name": name,
             "region": region,

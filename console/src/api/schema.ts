@@ -1250,6 +1250,8 @@ export interface GpuRowOut {
   parts: number;
   parts_rented: number;
   uuid: string;
+  /** Its number on its host */
+  index: number;
   host_id: string;
   host_name: string;
   region: string | null;

@@ -15,9 +15,9 @@ import {
 import type { Cluster, Host, Job, Me, OrganisationMember, Volume } from "../api/types.ts";
 import { signOut } from "../identity/session.ts";
 import { plain, words } from "../parts/format.ts";
-import { actsOn, gpuMeant, type Meant, meant, type Thing, verbsFor } from "./acts.ts";
+import { actsOn, gpuMeant, type Meant, meant, type Thing, VERBS, verbsFor } from "./acts.ts";
 import type { Act } from "./PaletteAct.tsx";
-import { closeness, mayOpen, menuFor, NEW } from "./pages.ts";
+import { closeness, mayOpen, menuFor, NEW, nearness } from "./pages.ts";
 
 const TYPING_MS = 150;
 const OF_A_KIND_MOST = 8;
@@ -101,7 +101,7 @@ export function useChoices(text: string, { me, help, act, type }: Asked): Choice
     ];
     const said = meant(text);
     const near = [...pages, ...actions, ...(said.name || !said.verbs.length ? verbs : [])]
-      .map(({ also, choice }) => ({ choice, near: closeness(text, choice.name, also) }))
+      .map(({ also, choice }) => ({ choice, near: nearness(text, choice.name, also) }))
       .filter((one): one is { choice: Choice; near: number } => one.near !== null)
       .sort((a, b) => a.near - b.near)
       .map((one) => one.choice);
@@ -110,6 +110,7 @@ export function useChoices(text: string, { me, help, act, type }: Asked): Choice
       ...deeds(found, said, me, act),
       ...near,
       ...(text.trim() && !said.verbs.length ? things(found, said.name, go) : []),
+      ...(said.verbs.length ? [] : deeds(found, { verbs: VERBS, name: said.name }, me, act, true)),
       ...(text.trim() ? places : []).map(({ title, heading, address }) => ({
         id: address,
         group: "Docs",
@@ -150,14 +151,15 @@ function useFound(text: string, me: Me): Found {
   );
 }
 
-function deeds(found: Found, said: Meant, me: Me, act: (act: Act) => void): Choice[] {
+/** isWhole: of things that are called just so. */
+function deeds(found: Found, said: Meant, me: Me, act: (act: Act) => void, isWhole = false): Choice[] {
   const all: Thing[] = [
     ...found.hosts.map((of): Thing => ({ kind: "host", of })),
     ...found.clusters.map((of): Thing => ({ kind: "machine", of })),
     ...found.jobs.map((of): Thing => ({ kind: "job", of })),
     ...found.volumes.map((of): Thing => ({ kind: "volume", of })),
   ];
-  return actsOn(all, said, me)
+  return actsOn(isWhole ? all.filter((one) => one.of.name.toLowerCase() === said.name) : all, said, me)
     .slice(0, OF_A_KIND_MOST)
     .map(({ verb, thing }) => ({
       id: `${verb} ${thing.of.id}`,

@@ -5,6 +5,7 @@ import {
   mayOpen,
   menuFor,
   NEW,
+  nearness,
   PAGES,
   phoneBar,
   productAt,
@@ -51,6 +52,17 @@ test("at an address nothing is drawn that would ask for what the roles may not",
   expect([closedAt("/events", ["renter"], true), closedAt("/events", ["provider"])]).toEqual([null, null]);
   for (const path of ["/", "/fleet", "/offers", "/prices", "/clusters/cluster_1", "/no/such/page"])
     expect(closedAt(path, []), path).toBeNull();
+});
+
+test("a page is found by the first word of several, and by states and deeds", () => {
+  const found = (typed: string) =>
+    menuFor(EVERYBODY)
+      .filter(({ name, menu }) => nearness(typed, name, menu.also ?? "") !== null)
+      .map((page) => page.name);
+  expect(found("price h100")).toContain("Pricing");
+  expect(found("faulty")).toEqual(["Fleet"]);
+  expect(found("stop relay")).toEqual(["Relays"]);
+  expect(found("lab 2")).toEqual([]);
 });
 
 test("a menu has the pages of its product that the roles open", () => {

@@ -73,7 +73,13 @@ export const PAGES = [
   {
     path: "/fleet",
     name: "Fleet",
-    menu: { products: ["provide", "operate"], group: "Main", icon: FleetIcon, key: "f", also: "hosts gpus table" },
+    menu: {
+      products: ["provide", "operate"],
+      group: "Main",
+      icon: FleetIcon,
+      key: "f",
+      also: "hosts gpus table faulty broken offline idle rented",
+    },
     load: async () => (await import("../fleet/FleetPage.tsx")).FleetPage,
   },
   {
@@ -100,7 +106,7 @@ export const PAGES = [
       icon: RegionIcon,
       key: "i",
       roles: ["operator", "auditor"],
-      also: "access accesses regions drain",
+      also: "access accesses regions drain relay stop relay",
     },
     load: async () => (await import("../accesses/RegionsPage.tsx")).RegionsPage,
   },
@@ -132,7 +138,7 @@ export const PAGES = [
       icon: OfferIcon,
       key: "o",
       roles: ["operator", "auditor", "provider"],
-      also: "offers set prices tiers asks",
+      also: "offers set price prices tiers asks",
     },
     load: async () => (await import("../market/OffersPage.tsx")).OffersPage,
   },
@@ -526,6 +532,18 @@ export function titleOf(address: string): string {
     path.split("/").every((part, index) => part === parts[index] || part.startsWith("$"));
   const page = PAGES.find((one) => one.path === address) ?? PAGES.find((one) => fits(one.path));
   return [page?.name, "Windrow"].filter(Boolean).join(" · ");
+}
+
+/**
+ * The same where the text says more than the page is called: "price h100" finds Pricing by its first word. A word of
+ * under four letters is more often the beginning of a name.
+ */
+export function nearness(typed: string, name: string, also: string): number | null {
+  const whole = closeness(typed, name, also);
+  const [first = "", ...rest] = typed.trim().split(/\s+/);
+  if (whole !== null || rest.length === 0 || first.length < 4) return whole;
+  const near = closeness(first, name, also);
+  return near === null ? null : near + 4;
 }
 
 /** Rates how well a typed text fits a name: 1 is best, null is not at all. Words beside the name count least. */

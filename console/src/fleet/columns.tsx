@@ -102,6 +102,7 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     cell: (row) => (
       <span className="wr-cut" title={plain(row.model)}>
         {plain(row.model.replace(/^NVIDIA /, ""))}
+        {row.index !== null && <span className="wr-quiet"> · GPU {row.index}</span>}
       </span>
     ),
   },
@@ -148,6 +149,7 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     optional: true,
   },
   simulated((row) => row.simulated),
+  { id: "gpu_index", name: "GPU number", value: (row) => row.index, optional: true },
   { id: "id", name: "Id", value: (row) => row.key, optional: true },
   { id: "host_id", name: "Host id", value: (row) => row.hostId, optional: true },
   { id: "cluster_id", name: "Machine id", value: (row) => row.clusterId, optional: true },

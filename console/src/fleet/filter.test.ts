@@ -17,6 +17,7 @@ const row = (change: Partial<FleetRow>): FleetRow => ({
   stateText: "idle",
   why: null,
   price: "1.90",
+  index: 0,
   clusterId: null,
   use: 0.5,
   memoryUsedBytes: 0,

@@ -18,6 +18,7 @@ const row = (key: string, change: Partial<FleetRow> = {}): FleetRow => ({
   stateText: "idle",
   why: null,
   price: null,
+  index: 0,
   clusterId: null,
   use: 0.5,
   memoryUsedBytes: 0,

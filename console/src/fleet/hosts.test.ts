@@ -17,6 +17,7 @@ const row = (hostId: string, more: Partial<FleetRow> = {}): FleetRow => ({
   stateText: "idle",
   why: null,
   price: null,
+  index: 0,
   clusterId: null,
   use: null,
   memoryUsedBytes: null,

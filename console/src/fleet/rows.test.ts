@@ -4,6 +4,7 @@ import { type Batch, byName, mayActOn, merge, NO_FLEET } from "./rows.ts";
 
 const gpu = (uuid: string, change: Partial<GpuRow> = {}): GpuRow => ({
   uuid,
+  index: 0,
   host_id: "host_a",
   host_name: "a",
   region: "north",

@@ -12,6 +12,8 @@ export interface FleetRow {
   region: string | null;
   simulated: boolean;
   model: string;
+  /** The number of a GPU on its host; null: a host without GPUs. */
+  index: number | null;
   tier: string | null;
   memoryBytes: number | null;
   link: string;
@@ -147,6 +149,7 @@ function gpuRow(gpu: GpuRow): FleetRow {
     region: gpu.region,
     simulated: gpu.simulated,
     model: gpu.name,
+    index: gpu.index,
     tier: gpu.tier,
     memoryBytes: gpu.memory_bytes,
     link: gpu.link_state,
@@ -174,6 +177,7 @@ function hostRow(host: HostSummary): FleetRow {
     region: host.region,
     simulated: host.simulated,
     model: `${cores}${host.cpu_model ?? "CPU"}`,
+    index: null,
     tier: host.tier,
     memoryBytes: host.memory_bytes,
     link: host.link_state,

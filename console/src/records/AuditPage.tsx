@@ -25,6 +25,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
   {
     id: "actor",
     name: "Actor",
+    width: 150,
     value: (row) => row.actor,
     cell: (row) => <Actor actor={row.actor} names={row.names} />,
   },
@@ -46,7 +47,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     name: "Fields",
     value: (row) => JSON.stringify(row.fields),
     cell: (row) => (
-      <span className="wr-break wr-quiet">
+      <span className="wr-fields wr-quiet">
         {Object.entries(row.fields)
           .map(([name, value]) => `${words(name)}: ${named(value, row.names)}`)
           .join(", ") || DASH}

@@ -32,11 +32,13 @@ import {
   isTooLong,
   MEASURED_MAX,
   type RouteDraft,
+  saysStart,
   share,
   soon,
   TOO_LONG,
   toCommand,
   toRoute,
+  usableFirst,
 } from "./routing.ts";
 
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
@@ -178,7 +180,8 @@ function Answer({ draft, isRenter }: { draft: RouteDraft; isRenter: boolean }) {
 }
 
 function Places({ answer, request, isRenter }: { answer: RouteAnswer; request: RouteRequest; isRenter: boolean }) {
-  const { recommendations: found, refused, analysis, chosen } = answer;
+  const { recommendations, refused, analysis, chosen } = answer;
+  const found = useMemo(() => usableFirst(recommendations), [recommendations]);
   const bars = useMemo(() => barsOf(found), [found]);
   return (
     <>
@@ -253,7 +256,7 @@ function Place({
         {[
           one.gpu_count > 0 ? `${one.gpu_count} × ${plain(one.gpu ?? "GPU")}` : null,
           plain(one.offer),
-          `starts in ${soon(availability.wait_seconds.p50)}`,
+          saysStart(one) ? null : `starts in ${soon(availability.wait_seconds.p50)}`,
           `score ${one.score}`,
           `confidence ${cost.confidence}`,
           `price: ${plain(cost.source)}`,

@@ -1,9 +1,17 @@
 import { expect, test } from "vitest";
 import type { Recommendation } from "../api/types.ts";
-import { askedRoute, BLANK, barsOf, share, soon, toCommand, toRoute } from "./routing.ts";
+import { askedRoute, BLANK, barsOf, saysStart, share, soon, toCommand, toRoute, usableFirst } from "./routing.ts";
 
 const place = (backend: string, hourly: string, total: string | null = null, low = total, high = total) =>
   ({ backend, cost_estimate: { hourly, total, low, high } }) as Recommendation;
+
+test("places where work can start come first, and say once when", () => {
+  const one = (backend: string, usable: boolean) => ({ ...place(backend, "1"), usable });
+  const found = usableFirst([one("a", false), one("b", true), one("c", false), one("d", true)]);
+  expect(found.map(({ backend }) => backend)).toEqual(["b", "d", "a", "c"]);
+  expect(saysStart({ ...place("a", "1"), pros: ["cheap"], cons: ["starts in about 5 min"] })).toBe(true);
+  expect(saysStart({ ...place("a", "1"), pros: ["cheap"], cons: [] })).toBe(false);
+});
 
 test("a blank form asks for one GPU and nothing else", () => {
   const made = toRoute(BLANK);

@@ -129,6 +129,16 @@ export const barsOf = (found: readonly Recommendation[]): Bar[] =>
     high: Number(high ?? hourly),
   }));
 
+/** The places in their order, those first where this market can start work now. */
+export const usableFirst = (found: readonly Recommendation[]): readonly Recommendation[] => [
+  ...found.filter((one) => one.usable),
+  ...found.filter((one) => !one.usable),
+];
+
+/** True where its good or bad points say when it starts. */
+export const saysStart = ({ pros, cons }: Recommendation): boolean =>
+  [...pros, ...cons].some((word) => word.startsWith("starts "));
+
 /** A cost as a share of the dearest bound, in percent. */
 export function share(cost: number, bars: readonly Bar[]): number {
   const most = Math.max(...bars.map((bar) => bar.high), 0);

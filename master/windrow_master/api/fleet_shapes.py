@@ -213,6 +213,7 @@ class GpuRowOut(GpuStateOut):
     """One GPU in the flat list of the whole fleet."""
 
     uuid: str
+    index: Annotated[int, Field(description="Its number on its host")]
     host_id: str
     host_name: str
     region: str | None
@@ -438,6 +439,7 @@ def row_json(entry: Entry, gpu: GpuFacts, slot: Slot | None, shown: Shown, book:
     tier = slot.tier if slot is not None else ""
     return {
         "uuid": gpu.uuid,
+        "index": gpu.index,
         "host_id": host.host_id,
         "host_name": host.name,
         "region": host.region or None,
