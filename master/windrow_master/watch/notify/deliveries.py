@@ -133,10 +133,9 @@ class DeliveryService:
     async def _look(self, group: asyncio.TaskGroup) -> None:
         """Begin what is due, and note when to look again."""
         self._queue.take()
-        now_ns = self._clock.wall_ns()
-        channel_ids, next_ns = await self._store.read(lambda uow: uow[DeliveryRepository].due(now_ns))
+        channel_ids, next_ns = await self._store.read(lambda uow: uow[DeliveryRepository].due(uow.now_wall_ns))
         if next_ns is not None:
-            self._queue.add(_LOOK, self._clock.monotonic_ns() + next_ns - now_ns)
+            self._queue.add(_LOOK, self._clock.monotonic_ns() + next_ns - self._clock.wall_ns())
         for channel_id in channel_ids:
             if channel_id not in self._busy:
                 self._busy.add(channel_id)

@@ -1,5 +1,6 @@
 """Deliveries to real servers that work, hang, refuse, redirect or drop: at least once, known by their ids, in order."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from tests.unit.watch.notify.world import (
     said,
     settings_of,
 )
+from tests.waiting import poll_async
 from windrow_master.outgoing import Outgoing
 from windrow_master.watch.model import MessageKind
 from windrow_master.watch.notify.model import DeliveryState, Quiet
@@ -46,6 +48,28 @@ async def test_a_message_is_signed_as_standard_webhooks_says_and_arrives_once(wo
     assert (said(request)["data"]["alert_id"], world.sink.kept()) == ("alert_1", ["alert_1.firing"])
     (delivery,) = await world.listed()
     assert (delivery.state, delivery.tries, delivery.last_answer) == (DeliveryState.SENT, 1, "200 ok")
+
+
+async def test_the_loop_goes_on_where_the_leader_before_stopped_and_wakes_by_itself(world: World) -> None:
+    await world.webhook()
+    answers = iter((500, 200, 200))
+    world.sink.answer = lambda message_id: next(answers)
+    await world.tell(message(1))
+    world.restart()
+
+    async def recorded(tries: int) -> bool:
+        return sum(one.tries for one in await world.listed()) == tries
+
+    async with asyncio.TaskGroup() as group:
+        loop = group.create_task(world.deliveries.run())
+        await poll_async(lambda: recorded(1))
+        world.clock.advance(10 * SECOND)
+        await poll_async(lambda: world.sink.kept() == ["alert_1.firing"])
+        await world.tell(message(2))
+        await poll_async(lambda: world.sink.kept() == ["alert_1.firing", "alert_2.firing"])
+        await poll_async(lambda: recorded(3))
+        loop.cancel()
+    assert await world.states() == ["sent", "sent"]
 
 
 async def test_the_program_of_the_page_verifies_a_message(world: World) -> None:
