@@ -246,9 +246,7 @@ class ProviderService:
 
     async def identities(self, principal: Principal) -> Sequence[Identity]:
         """Those of the caller's user."""
-        return await self._store.read(
-            lambda uow: uow[ProviderRepository].identities_of(own_user_of(uow, principal).id)
-        )
+        return await self._store.read(lambda uow: uow[ProviderRepository].identities_of(own_user_of(uow, principal).id))
 
     async def start_link(self, principal: Principal, name: str, password: str | None, base: str, place: str) -> Started:
         """Begin to link the caller's user with an identity. A user with a password gives it, another one has signed in
