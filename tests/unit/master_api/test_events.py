@@ -10,9 +10,9 @@ from windrow_master.api.event_names import as_seen
 from windrow_master.api.event_severity import EventSeverity, is_at_least, severity_of
 from windrow_master.api.event_texts import text_of, title_of
 from windrow_master.identity.model import Principal, Role
-from windrow_master.store.model import EventId, EventRow
+from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import TokenId
+from windrow_proto.ids import EventId, TokenId
 from windrow_proto.units import HOUR, time_text
 
 
