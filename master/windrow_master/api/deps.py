@@ -10,7 +10,6 @@ from windrow_master.identity.model import Principal
 from windrow_master.store.unit import ORIGIN
 from windrow_proto.errors import Unauthenticated
 
-
 PROJECT: Final = "Windrow-Project"
 
 

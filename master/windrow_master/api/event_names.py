@@ -44,8 +44,8 @@ def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: It
 
 
 def as_seen(uow: UnitOfWork, principal: Principal, row: EventRow) -> EventRow:
-    """An event as the caller may know it: the owner of a host reads what happens there, and neither the ids of who rents
-    it nor the names that they gave their work."""
+    """An event as the caller may know it: the owner of a host reads what happens there, but neither the ids of who
+    rents it nor the names of their work."""
     if visibility.oversees(principal):
         return row
     hidden = {one for one in row.subjects if not visibility.sees_subject(uow, principal, one)}

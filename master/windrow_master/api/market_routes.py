@@ -189,7 +189,9 @@ async def remove_price(
     principal: Asking,
     tier: Tier,
     scope: Scope | None = None,
-    if_asked: Annotated[str | None, Query(max_length=30, description="Only while this is asked; else a conflict")] = None,
+    if_asked: Annotated[
+        str | None, Query(max_length=30, description="Only while this is asked; else a conflict")
+    ] = None,
 ) -> Any:
     """Ask no price of one's own for a tier any more: the operator's holds, or the suggestion."""
     expected = money_if("if_asked", if_asked)

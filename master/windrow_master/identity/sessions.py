@@ -76,9 +76,9 @@ class Asking:
         return self._places.get(token_id, noted)
 
     async def whose(self, secret: str, address: str = "", project_id: str = "") -> Principal:
-        """Return the owner of this token or session; raises Unauthenticated. address: from where it asks. project_id: the
-        project in which it is to act; empty: its own. Raises Forbidden where it acts in its own alone, NotFound where
-        its user may not act there."""
+        """Return the owner of this token or session; raises Unauthenticated. address: from where it asks. project_id:
+        the project in which it is to act; empty: its own. Raises Forbidden where it acts in its own alone, NotFound
+        where its user may not act there."""
         if secret.startswith(SESSION_PREFIX):
             return await self._acting_in(await self.authenticate_session(secret), secret, project_id)
         principal = await self.authenticate(secret)

@@ -10,9 +10,9 @@ from windrow_master.api.event_names import as_seen
 from windrow_master.api.event_severity import EventSeverity, is_at_least, severity_of
 from windrow_master.api.event_texts import text_of, title_of
 from windrow_master.identity.model import Principal, Role
-from windrow_master.store.model import EventId, EventRow
+from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import TokenId
+from windrow_proto.ids import EventId, TokenId
 from windrow_proto.units import HOUR, time_text
 
 
@@ -116,7 +116,9 @@ async def test_the_owner_of_a_host_reads_no_name_and_no_id_of_who_rents_it(api: 
     stranger = (OTHER, f"account_{'b' * 32}", HOST)
     fields = {"cluster": OTHER, "xid": "48"}
     rows = [
-        EventRow(1, EventId("event_1"), 1, "cluster.running", stranger, "acme-payroll starts", "user/user_rosa", fields),
+        EventRow(
+            1, EventId("event_1"), 1, "cluster.running", stranger, "acme-payroll starts", "user/user_rosa", fields
+        ),
         EventRow(2, EventId("event_2"), 1, "gpu.xid", stranger, "XID 48", f"host/{HOST}", fields),
         EventRow(3, EventId("event_3"), 1, "host.listed", (HOST,), "listed", "user/user_otto", {}),
     ]
@@ -126,7 +128,12 @@ async def test_the_owner_of_a_host_reads_no_name_and_no_id_of_who_rents_it(api: 
         return [as_seen(uow, reader, row) for row in rows]
 
     running, xid, listed = await api.services.store.read(read)
-    assert (running.text, running.subjects, running.actor, running.fields) == (f"Machine running: {HOST}", (HOST,), "", {})
+    assert (running.text, running.subjects, running.actor, running.fields) == (
+        f"Machine running: {HOST}",
+        (HOST,),
+        "",
+        {},
+    )
     assert (xid.text, xid.subjects, xid.actor, xid.fields) == ("XID 48", (HOST,), f"host/{HOST}", {"xid": "48"})
     assert listed is rows[2]
 
