@@ -15,10 +15,11 @@ from windrow_master.clusters import lookup as cluster_lookup
 from windrow_master.clusters.model import ClusterKind, Workload
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
+from windrow_master.jobs.model import JobId
 from windrow_master.watch.findings import looks
 from windrow_master.watch.findings.model import Cause, Finding
 from windrow_proto.errors import NotFound
-from windrow_proto.ids import ClusterId, HostId, JobId
+from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Inventory
 from windrow_proto.units import MILLISECOND, Microcents, time_text
 
