@@ -161,6 +161,7 @@ async def alerts(
     cause: Narrow = None,
     since: Moment = None,
     mine: Annotated[bool, Query(description="Only those that are assigned to the caller")] = False,
+    own: Annotated[bool, Query(description="Only those of the caller's project, also for operators")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
@@ -170,7 +171,7 @@ async def alerts(
     wanted |= {"assignee": principal.user_name or principal.account_name} if mine else {}
     given = {name: value for name, value in wanted.items() if value is not None}
     before, is_open = read_cursor(cursor) or None, state == "open"
-    found = await services.alerts.list(principal, given, before, limit + 1, is_open=is_open)
+    found = await services.alerts.list(principal, given, before, limit + 1, is_open=is_open, is_own=own)
     return page(found, limit, _short, lambda one: str(one[0].alert_id))
 
 

@@ -237,12 +237,20 @@ class AlertService:
     # --- what people ask: alerts ---
 
     async def list(
-        self, principal: Principal, wanted: Mapping[str, Any], before: str | None, limit: int, *, is_open: bool
+        self,
+        principal: Principal,
+        wanted: Mapping[str, Any],
+        before: str | None,
+        limit: int,
+        *,
+        is_open: bool,
+        is_own: bool = False,
     ) -> Sequence[tuple[Alert, Affected]]:
-        """The alerts that concern the caller, the latest first, each with what has the trouble."""
+        """The alerts that concern the caller, the latest first, each with what has the trouble. is_own: also of
+        operators only those of their project."""
 
         def read(uow: UnitOfWork) -> Sequence[tuple[Alert, Affected]]:
-            repository, audience = uow[AlertRepository], _audience(principal)
+            repository, audience = uow[AlertRepository], principal.account_id if is_own else _audience(principal)
             found = repository.list(audience, wanted, before, limit, is_open=is_open)
             return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
 
