@@ -3,6 +3,7 @@ import { Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { onEvents } from "../api/feed.ts";
 import {
   accesses as accessesQuery,
   attention as attentionQuery,
@@ -10,7 +11,6 @@ import {
   overview as overviewQuery,
   useHistory as useHistoryQuery,
 } from "../api/queries.ts";
-import { openStream } from "../api/streams.ts";
 import type { Overview, UseCounts, UsePoint } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
@@ -39,7 +39,7 @@ function useFresh() {
         void client.invalidateQueries({ queryKey: ["overview"] });
       }, SETTLE_MS);
     };
-    const close = openStream("/events/stream", { on: { event: again }, opened: again });
+    const close = onEvents(undefined, { heard: again, opened: again });
     return () => {
       close();
       if (timer) clearTimeout(timer);
