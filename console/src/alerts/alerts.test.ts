@@ -11,10 +11,10 @@ import {
   ruleFrom,
   ruleText,
   scopeFrom,
-  scopesFor,
   subjectsText,
 } from "./alerts.ts";
 import { unreadText } from "./bell.ts";
+import { channelCommand, channelDraft, channelFaults, scopesFor, settingsFrom } from "./channels.ts";
 
 const alert = (rule: string, subject_count = 1) => ({ rule, subject_count, subjects: ["a"] }) as unknown as Alert;
 const group = (kind: string, count = 1) => ({ kind, count }) as unknown as Attention;
@@ -63,8 +63,22 @@ test("small words", () => {
   expect(subjectsText({ subjects: ["gpu-7", "gpu-8"], subject_count: 5 })).toBe("gpu-7, gpu-8 and 3 more");
   expect([unreadText(7), unreadText(100)]).toEqual(["7", "99+"]);
   expect(eventKinds(["job.failed, job.lost", "samples wait", "job.lost"])).toEqual(["job.failed", "job.lost"]);
-  expect(scopesFor(["renter"], true)).toEqual(["me", "project"]);
-  expect(scopesFor(["operator", "org_owner"], false)).toEqual(["organisation", "operators"]);
   const now = Date.parse("2026-11-08T00:00:00Z");
   expect(onStrip("2026-11-07T12:00:00Z", null, now, 86_400_000)).toEqual([0.5, 1]);
+});
+
+test("a channel's form becomes its settings and a command, and says what is missing", () => {
+  expect(scopesFor(["renter"], true)).toEqual(["me", "project"]);
+  expect(scopesFor(["operator", "org_owner"], false)).toEqual(["organisation", "operators"]);
+  const blank = channelDraft(undefined, "Europe/Berlin");
+  expect(Object.keys(channelFaults({ ...blank, digest: "3" }, true))).toEqual(["name", "target", "digest"]);
+  const draft = { ...blank, name: "lab", target: "ada@example.org", rules: "job.*, budget.*", isQuiet: true };
+  expect(channelFaults({ ...draft, digest: "60" }, true)).toEqual({});
+  expect(settingsFrom({ ...draft, digest: "60" }, true)).toMatchObject({
+    ...{ rules: ["job.*", "budget.*"], digest_minutes: 60, is_enabled: true },
+    quiet: { begin: "22:00", end: "07:00", time_zone: "Europe/Berlin" },
+  });
+  expect(channelCommand({ ...draft, isQuiet: false, kind: "apprise" }, "project")).toBe(
+    "windrow channel add lab --kind apprise --to - --for project --rule 'job.*' --rule 'budget.*'",
+  );
 });

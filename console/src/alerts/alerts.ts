@@ -1,16 +1,5 @@
 // What the pages of alerts say and ask: words and tones, an own rule from its form, what is said twice. Pure.
-import type {
-  Alert,
-  Attention,
-  Channel,
-  ChannelScope,
-  ChannelSettings,
-  Delivery,
-  InboxMessage,
-  OwnRule,
-  OwnRuleRequest,
-  Role,
-} from "../api/types.ts";
+import type { Alert, Attention, Delivery, InboxMessage, OwnRule, OwnRuleRequest, Role } from "../api/types.ts";
 import type { Product } from "../app/pages.ts";
 import { quoted } from "../clusters/request.ts";
 import { count, duration, listed, plain } from "../parts/format.ts";
@@ -226,45 +215,4 @@ export function ruleCommand({ name, metric, event, scope, comparison, ...rule }:
 export function onStrip(at: string, until: string | null, nowMs: number, spanMs: number): readonly [number, number] {
   const place = (ms: number) => Math.min(1, Math.max(0, 1 - (nowMs - ms) / spanMs));
   return [place(Date.parse(at)), place(until === null ? nowMs : Date.parse(until))];
-}
-
-// --- channels ---
-
-export const KIND_NAMES: Record<Channel["kind"], string> = { mail: "Mail", webhook: "Webhook", apprise: "Chat" };
-export const SCOPE_NAMES: Record<ChannelScope, string> = {
-  me: "All that concern me",
-  project: "This project's",
-  organisation: "The organisation's",
-  operators: "The installation's",
-};
-
-const SCOPES: readonly (readonly [ChannelScope, readonly Role[]])[] = [
-  ["project", ["admin", "renter", "provider"]],
-  ["organisation", ["org_owner", "org_admin"]],
-  ["operators", ["operator"]],
-];
-
-/** Whose alerts somebody can have sent. */
-export const scopesFor = (roles: readonly Role[], isUser: boolean): ChannelScope[] => [
-  ...(isUser ? (["me"] as const) : []),
-  ...SCOPES.flatMap(([scope, of]) => (of.some((role) => roles.includes(role)) ? [scope] : [])),
-];
-
-export const settingsOf = (channel: Channel): ChannelSettings => ({
-  name: channel.name,
-  min_severity: channel.min_severity,
-  rules: channel.rules,
-  quiet: channel.quiet,
-  digest_minutes: channel.digest_minutes,
-  is_enabled: channel.is_enabled,
-});
-
-/** "22:00 to 07:00 Europe/Berlin; together every 60 min" */
-export function pauses({ quiet, digest_minutes }: Pick<Channel, "quiet" | "digest_minutes">): string {
-  return [
-    ...(quiet ? [`quiet ${quiet.begin} to ${quiet.end} ${quiet.time_zone}`] : []),
-    ...(digest_minutes ? [`together every ${digest_minutes} min`] : []),
-  ]
-    .map(plain)
-    .join("; ");
 }

@@ -1,6 +1,7 @@
-// The list of what a person has to look after, with the place where each is mended.
+// The list of what a person has to look after: open alerts, then what no alert says, with the place where each is mended.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { isSaid } from "../alerts/alerts.ts";
 import { attention as attentionQuery } from "../api/queries.ts";
 import type { Affected, Attention } from "../api/types.ts";
 import { count, plain } from "../parts/format.ts";
@@ -9,20 +10,24 @@ import { Loaded, Panel } from "../parts/page.tsx";
 import { Shape, Simulated, When } from "../parts/state.tsx";
 import type { Tone } from "../parts/states.ts";
 import { placeOf, wayOf, wayTo } from "./home.ts";
+import { AlertLines, useOpenAlerts } from "./OpenAlerts.tsx";
 
 const BAD = ["faulty", "offline", "no_relay", "relay", "quarantined"];
 const toneOf = (group: Attention): Tone => (group.severity === "page" || BAD.includes(group.kind) ? "bad" : "warn");
 
 export function Needs({ calm, own = false }: { calm: string; own?: boolean }) {
   const query = useQuery(attentionQuery(own));
-  const found = query.data?.items.length ?? 0;
+  const alerts = useOpenAlerts(own ? "provide" : "operate").alerts ?? [];
+  const groups = query.data?.items.filter((group) => !isSaid(group, alerts)) ?? [];
+  const found = alerts.length + groups.length;
   return (
     <Panel title={found ? `Needs attention (${found})` : "Needs attention"} label="Needs attention" bare>
       <Loaded query={query} lines={2}>
-        {({ items }) =>
-          items.length ? (
+        {() =>
+          found ? (
             <ul className="wr-needs">
-              {items.map((group) => (
+              <AlertLines alerts={alerts} />
+              {groups.map((group) => (
                 <Need key={group.kind} group={group} />
               ))}
             </ul>

@@ -23,6 +23,7 @@ import { textOf } from "../records/events.ts";
 import { Earned } from "./Earned.tsx";
 import { GettingStarted } from "./GettingStarted.tsx";
 import { Needs } from "./Needs.tsx";
+import { useOpenAlerts } from "./OpenAlerts.tsx";
 import { MAP_MOST, SmallMap } from "./SmallMap.tsx";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
@@ -49,12 +50,14 @@ function useFresh() {
 
 export function OperatorHome() {
   const query = useQuery(overviewQuery);
-  const needs = useQuery(attentionQuery(false)); // it stands above the rest, which is not to move
+  // They stand above the rest, which is not to move.
+  const needs = useQuery(attentionQuery(false));
+  const open = useOpenAlerts("operate");
   useFresh();
   return (
     <div className="wr-page">
       <PageHead title="Home" />
-      <Loaded query={needs.isPending ? { ...query, data: undefined } : query} lines={12}>
+      <Loaded query={needs.isPending || open.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (
           <div className="wr-stack">
             <GettingStarted overview={data} />

@@ -12,7 +12,7 @@ import { mayOperate } from "../identity/rights.ts";
 import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
-import { Empty, Facts, Figure, Id, known, Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { Empty, Facts, Figure, known, Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
