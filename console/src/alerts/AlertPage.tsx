@@ -2,12 +2,13 @@
 import { Button, Group, Text, Textarea } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
-import { Fragment, useState } from "react";
+import { useState } from "react";
 import { alert as alertQuery, deliveries as deliveriesQuery, me as meQuery } from "../api/queries.ts";
 import type { WholeAlert } from "../api/types.ts";
 import { count, plain, took, words } from "../parts/format.ts";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
 import { Empty, Facts, known, Loaded, Panel } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
 import { Shape, State, When } from "../parts/state.tsx";
 import type { Tone } from "../parts/states.ts";
@@ -67,13 +68,6 @@ function Shown({ alert }: { alert: WholeAlert }) {
   );
 }
 
-/** A text whose commands stand in backticks. */
-function Remedy({ text }: { text: string }) {
-  return plain(text)
-    .split("`")
-    .map((part, index) => (index % 2 ? <code key={index}>{part}</code> : <Fragment key={index}>{part}</Fragment>));
-}
-
 function Condition({ alert }: { alert: WholeAlert }) {
   const names = useNames();
   const assignee = (
@@ -129,13 +123,23 @@ type Row = WholeAlert["affected"][number];
 const AFFECTED: readonly Column<Row>[] = [
   { id: "name", name: "Name", value: (row) => row.name, cell: (row) => <Thing id={row.id} name={row.name} /> },
   moment("since", "Since", (row) => row.since),
-  moment("cleared", "Over", (row) => row.cleared_at),
   {
-    id: "note",
-    name: "Note",
-    value: (row) => (row.held ? `held back: ${row.rule} is not told meanwhile` : row.cleared_at ? "over" : "now"),
+    id: "state",
+    name: "State",
+    value: (row) => (row.cleared_at ? "over" : row.held ? `held back: ${row.rule} is not told meanwhile` : "now"),
+    cell: (row) => <Cleared row={row} />,
   },
 ];
+
+function Cleared({ row }: { row: Row }) {
+  if (row.cleared_at)
+    return (
+      <>
+        over <When at={row.cleared_at} />
+      </>
+    );
+  return row.held ? <>held back: {plain(row.rule)} is not told meanwhile</> : "now";
+}
 
 function Affected({ alert }: { alert: WholeAlert }) {
   return (

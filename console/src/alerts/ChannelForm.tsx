@@ -152,27 +152,29 @@ function Which({ draft, faults, change }: PartProps & { faults: ReturnType<typeo
         onChange={(event) => change({ isQuiet: event.currentTarget.checked })}
       />
       {draft.isQuiet && (
-        <Group grow align="flex-start" gap="sm">
-          <TextInput
-            label="From"
-            type="time"
-            value={draft.begin}
-            onChange={(event) => change({ begin: event.currentTarget.value })}
-          />
-          <TextInput
-            label="To"
-            type="time"
-            value={draft.end}
-            error={faults.quiet}
-            onChange={(event) => change({ end: event.currentTarget.value })}
-          />
+        <>
+          <Group grow align="flex-start" gap="sm">
+            <TextInput
+              label="From"
+              type="time"
+              value={draft.begin}
+              onChange={(event) => change({ begin: event.currentTarget.value })}
+            />
+            <TextInput
+              label="To"
+              type="time"
+              value={draft.end}
+              error={faults.quiet}
+              onChange={(event) => change({ end: event.currentTarget.value })}
+            />
+          </Group>
           <NativeSelect
             label="Time zone"
             value={draft.zone}
             onChange={(event) => change({ zone: event.currentTarget.value })}
             data={[...new Set([draft.zone, ZONE, "UTC"])]}
           />
-        </Group>
+        </>
       )}
     </>
   );

@@ -38,7 +38,6 @@ const columnsFor = (channels: readonly Channel[], isShort: boolean): readonly Co
       id: "state",
       name: "State",
       value: (row) => row.state,
-      facet: true,
       cell: (row) => <State state={row.state} tone={DELIVERY_TONES[row.state]} reason={row.last_answer} />,
     },
     ...(isShort

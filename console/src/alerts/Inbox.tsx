@@ -8,6 +8,7 @@ import { inbox as inboxQuery } from "../api/queries.ts";
 import type { InboxMessage } from "../api/types.ts";
 import { plain } from "../parts/format.ts";
 import { Empty, Loaded } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Shape, Simulated, When } from "../parts/state.tsx";
 import { MESSAGE_WORDS, messageTone, severityName, subjectsText } from "./alerts.ts";
 
@@ -86,7 +87,11 @@ function Message({ message, isUnread, close }: { message: InboxMessage; isUnread
           {message.subject_count > 1 && ` · ${subjectsText(message)}`}
           {isUnread && <span className="wr-unseen">, unread</span>}
         </div>
-        {message.remedy && message.kind !== "resolved" && <div className="wr-break">{plain(message.remedy)}</div>}
+        {message.remedy && message.kind !== "resolved" && (
+          <div className="wr-break">
+            <Remedy text={message.remedy} />
+          </div>
+        )}
       </div>
     </li>
   );

@@ -71,7 +71,7 @@ const BUILT_IN: readonly Column<BuiltInRule>[] = [
   severityColumn<BuiltInRule>(),
   { id: "signal", name: "Raised by", value: (row) => row.signal },
   { id: "audience", name: "Told to", value: (row) => row.audience, facet: true },
-  { id: "remedy", name: "What to do", value: (row) => row.remedy },
+  { id: "remedy", name: "What to do", value: (row) => row.remedy, optional: true },
   {
     id: "code",
     name: "Code",

@@ -8,6 +8,7 @@ import type { Product } from "../app/pages.ts";
 import { count, plain } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Panel } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Shape, Simulated, State, When } from "../parts/state.tsx";
 
 /** So many stand on a home, the urgent first; the rest are on the page of alerts. */
@@ -60,7 +61,9 @@ function Line({ alert }: { alert: Alert }) {
           {alert.assignee && <span className="wr-quiet">{plain(alert.assignee)} looks after it</span>}
           {alert.simulated && <Simulated />}
         </span>
-        <div className="wr-quiet wr-break">{plain(alert.remedy ?? alert.text)}</div>
+        <div className="wr-quiet wr-break">
+          <Remedy text={alert.remedy ?? alert.text} />
+        </div>
       </div>
       <LinkButton {...way} aria-label={`Open the alert: ${plain(alert.title)}`}>
         Open
@@ -69,12 +72,18 @@ function Line({ alert }: { alert: Alert }) {
   );
 }
 
+export const AllAlerts = () => (
+  <Link className="wr-link" to="/alerts">
+    All alerts
+  </Link>
+);
+
 /** On a home that has no other list of troubles: only while there are any. */
 export function OpenAlerts({ product }: { product: Product }) {
   const { alerts } = useOpenAlerts(product);
   if (!alerts?.length) return null;
   return (
-    <Panel title={`Needs attention (${count(alerts.length)})`} label="Needs attention" bare>
+    <Panel title={`Needs attention (${count(alerts.length)})`} label="Needs attention" actions={<AllAlerts />} bare>
       <ul className="wr-needs">
         <AlertLines alerts={alerts} />
       </ul>

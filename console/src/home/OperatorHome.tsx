@@ -2,7 +2,7 @@
 import { Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
 import { onEvents } from "../api/feed.ts";
 import {
   accesses as accessesQuery,
@@ -60,8 +60,8 @@ export function OperatorHome() {
       <Loaded query={needs.isPending || open.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (
           <div className="wr-stack">
-            <GettingStarted overview={data} />
-            <Shown data={data} />
+            {!open.alerts?.length && <GettingStarted overview={data} />}
+            <Shown data={data} start={open.alerts?.length ? <GettingStarted overview={data} /> : null} />
           </div>
         )}
       </Loaded>
@@ -69,11 +69,13 @@ export function OperatorHome() {
   );
 }
 
-function Shown({ data }: { data: Overview }) {
+/** start: what an operator does first, after what is wrong. */
+function Shown({ data, start }: { data: Overview; start: ReactNode }) {
   if (data.hosts.total === 0)
     return (
       <div className="wr-stack">
-        {data.accesses === 0 && <Needs calm="" />}
+        {(data.accesses === 0 || start) && <Needs calm="" />}
+        {start}
         <Panel label="Hosts">
           <Empty
             title="No hosts yet"
@@ -90,6 +92,7 @@ function Shown({ data }: { data: Overview }) {
     <div className="wr-stack">
       <UsePatterns />
       <Needs calm="Nothing needs attention: every host answers, and no GPU is faulty." />
+      {start}
       <Counts data={data} />
       {data.gpus.total > 0 && (
         <div className="wr-home">
