@@ -36,7 +36,7 @@ async def test_an_alert_is_silenced_undone_acknowledged_and_commented(page: Page
     alert = add_alert(served.world, "host.lost", "sim-000")
     add_alert(served.world, "relay.down", "north", "access_north")
     await signed_in(page, served, "/alerts")
-    await page.get_by_role("button", name="Severity").click()
+    await page.get_by_role("button", name="Severity").first.click()
     await page.get_by_role("menuitemcheckbox", name="Can wait").click()
     await expect(page).to_have_url(re.compile(r"severity=ticket"))
     await expect(page.get_by_role("row")).to_have_count(2)
