@@ -11,7 +11,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped] # no stubs
 
 PRETENDED: Final = (
-    *("access", "billing", "calls", "code", "ends", "fleet", "gpu", "home", "limits", "map", "new", "prices"),
+    *("access", "alerts", "billing", "calls", "code", "ends", "fleet", "gpu", "home", "limits", "map", "new", "prices"),
     *("records", "regions", "secrets", "session", "shares", "sign_in", "states", "tables", "terminal", "usage"),
 )
 TOGETHER: Final = {

@@ -21,6 +21,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.browser.pretend_accesses import access_routes
+from tests.browser.pretend_alerts import alert_routes, channel_routes
 from tests.browser.pretend_billing import billing_routes
 from tests.browser.pretend_ends import operator_end_routes, project_end_routes, user_end_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
@@ -99,6 +100,8 @@ def make_app(world: World) -> FastAPI:
     health_routes(app, world)
     overview_routes(app, world)
     record_routes(app, world)
+    alert_routes(app, world)
+    channel_routes(app, world)
     _page_routes(app)
     return app
 

@@ -102,6 +102,16 @@ class World:
     events: list[Json] = field(default_factory=list)
     troubles: list[Json] = field(default_factory=list)
     """That need attention."""
+    alerts: list[Json] = field(default_factory=list)
+    messages: list[Json] = field(default_factory=list)
+    """Of alerts, the latest first."""
+    read_number: int = 0
+    """Of the last message that was read."""
+    alert_rules: list[Json] = field(default_factory=list)
+    silences: list[Json] = field(default_factory=list)
+    channels: list[Json] = field(default_factory=list)
+    deliveries: list[Json] = field(default_factory=list)
+    alert_mail: str = "urgent"
     jobs: list[Json] = field(default_factory=list)
     job_folders: dict[str, bytes] = field(default_factory=dict)
     """What was sent with jobs, by id: tar archives."""

@@ -3,6 +3,7 @@
 import httpx2
 from pydantic import BaseModel
 
+from tests.browser.pretend_alerts import add_alert
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD, project
 from tests.browser.pretend_people import LINK
@@ -14,10 +15,12 @@ from tests.unit.master_api.described import assert_described
 from windrow_master.api import (
     access_routes,
     account_routes,
+    alert_routes,
     answers,
     audit_routes,
     bandwidth_routes,
     billing_routes,
+    channel_routes,
     cluster_routes,
     fleet_shapes,
     health,
@@ -61,6 +64,14 @@ READS: dict[str, type[BaseModel]] = {
     f"/hosts/{HOST}/history?metric=gpu_power_watts&metric=host_cpu_ratio": telemetry_routes.HistoryOut,
     f"/hosts/{HOST}/proof": proof_routes.ProofOut,
     "/events": answers.Page[answers.EventOut],
+    "/alerts": answers.Page[alert_routes.AlertOut],
+    "/alerts/alert_1": alert_routes.WholeAlertOut,
+    "/inbox": alert_routes.InboxOut,
+    "/alert-rules": alert_routes.AlertRulesOut,
+    "/alert-silences": answers.Page[alert_routes.SilenceOut],
+    "/channels": answers.Page[channel_routes.ChannelOut],
+    "/deliveries": answers.Page[channel_routes.DeliveryOut],
+    "/user/alert-mail": channel_routes.AlertMailOut,
     "/commands": answers.Page[fleet_shapes.CommandOut],
     "/audit": answers.Page[audit_routes.AuditOut],
     "/audit/verify": audit_routes.AuditVerdictOut,
@@ -154,6 +165,7 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(stopped, access_routes.StopOut, 202)
         assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
         world.troubles.append(trouble())
+        await _alerts(client, world)
         for path, model in READS.items():
             assert_described(await client.get(path), model)
 
@@ -168,3 +180,20 @@ async def _ends(client: httpx2.AsyncClient, world: World) -> None:
     assert_described(settled, account_routes.PersonOut)
     limited = await client.put("/service-accounts/service_1/limits", json={"max_leases": 1})
     assert_described(limited, limit_routes.LimitOut)
+
+
+async def _alerts(client: httpx2.AsyncClient, world: World) -> None:
+    """An alert, a rule, a silence and a channel."""
+    add_alert(world, "host.lost", "sim-000")
+    silenced = await client.post("/alerts/alert_1/silence", json={"duration_s": 3600})
+    assert_described(silenced, alert_routes.WholeAlertOut)
+    asked: dict[str, object] = {"name": "hot", "metric": "gpu_temperature_celsius", "comparison": ">", "threshold": 80}
+    asked |= {"duration_s": 60, "severity": "page"}
+    assert_described(await client.post("/alert-rules/preview", json=asked), alert_routes.PreviewOut)
+    assert_described(await client.post("/alert-rules", json=asked), alert_routes.OwnRuleOut, 201)
+    quiet = {"rule": None, "cause": HOST, "ends_at": "2030-01-01T00:00:00.000Z", "reason": "fans"}
+    assert_described(await client.post("/alert-silences", json=quiet), alert_routes.SilenceOut, 201)
+    hook = {"name": "hook", "kind": "webhook", "target": "https://example.org/hook", "scope": "project"}
+    hook |= {"min_severity": "ticket", "rules": [], "quiet": None, "digest_minutes": None, "is_enabled": True}
+    assert_described(await client.post("/channels", json=hook), channel_routes.ChannelMadeOut, 201)
+    assert_described(await client.post("/channels/channel_0/test"), channel_routes.DeliveryOut)

@@ -9,18 +9,23 @@ import { handedOver, keepProject, projectHere, secret } from "./secret.ts";
 import type {
   Access,
   AgentRow,
+  Alert,
+  AlertMail,
+  AlertRules,
   AttentionList,
   AuditRow,
   AuditVerdict,
   BandwidthRounds,
   Binding,
   Box,
+  Channel,
   Cluster,
   ClusterPlan,
   ClusterRequest,
   CommandLineOffer,
   CommandRow,
   DeletedProject,
+  Delivery,
   Earnings,
   EventRow,
   Explanation,
@@ -33,6 +38,7 @@ import type {
   Host,
   HostFacts,
   HostProofs,
+  Inbox,
   Invitation,
   InvitationOpened,
   Job,
@@ -50,6 +56,7 @@ import type {
   OrganisationMember,
   Overview,
   OwnHosts,
+  OwnRuleRequest,
   Page,
   PaidDay,
   Person,
@@ -66,9 +73,11 @@ import type {
   Resource,
   RouteAnswer,
   RouteRequest,
+  RulePreview,
   Secret,
   ServiceAccount,
   SessionRow,
+  Silence,
   SimulatedHosts,
   Spending,
   SpendingLimit,
@@ -80,6 +89,7 @@ import type {
   UseHistory,
   Verification,
   Volume,
+  WholeAlert,
 } from "./types.ts";
 
 /** Lists are kept fresh by streams where there are any; the rest is looked at again this often. */
@@ -260,6 +270,31 @@ export const hostsFound = (text: string) =>
     staleTime: CALM_MS,
     queryFn: ({ signal }) => get<Page<Host>>("/hosts", { q: text, limit: 8 }, signal),
   });
+
+/** The keys of all that an event of an alert changes: `Bell` reads them again. */
+export const ALERT_KEYS = [["alerts"], ["inbox"]] as const;
+export const alerts = (state: "open" | "resolved") => paged<Alert>(["alerts", state], "/alerts", CALM_MS, { state });
+/** own: those of one's own project alone, for the home of a product. */
+export const openAlerts = (own: boolean) =>
+  one<Page<Alert>>(["alerts", "home", own], `/alerts?own=${own}`, { refetchInterval: CALM_MS });
+export const alert = (id: string) =>
+  one<WholeAlert>(["alerts", "one", id], `/alerts/${encodeURIComponent(id)}`, { refetchInterval: CALM_MS });
+export const inbox = one<Inbox>(["inbox"], "/inbox?limit=20", { refetchInterval: MINUTE_MS });
+export const alertRules = one<AlertRules>(["alert rules"], "/alert-rules?limit=500", { staleTime: CALM_MS });
+/** The firings of the last 7 days; nothing is saved. */
+export const rulePreview = (body: OwnRuleRequest) =>
+  queryOptions({
+    queryKey: ["rule preview", body],
+    queryFn: () => post<RulePreview>("/alert-rules/preview", body),
+    staleTime: MINUTE_MS,
+    retry: false,
+  });
+export const silences = all<Silence>(["silences"], "/alert-silences", { refetchInterval: CALM_MS });
+export const channels = all<Channel>(["channels"], "/channels", { staleTime: CALM_MS });
+/** words: `alert` or `state`, as the API takes them. */
+export const deliveries = (words: Readonly<Record<string, string>>) =>
+  paged<Delivery>(["deliveries", words], "/deliveries", CALM_MS, words);
+export const alertMail = one<AlertMail>(["alert mail"], "/user/alert-mail", { staleTime: CALM_MS });
 
 export interface EventsWanted {
   subject?: string | undefined;

@@ -37,6 +37,7 @@ import { amount, duration, plain } from "../parts/format.ts";
 import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow } from "../parts/state.tsx";
+import { Bell } from "./Bell.tsx";
 import { Help } from "./Help.tsx";
 import { isShortcut } from "./keys.ts";
 import { Navigation, New, PhoneBar } from "./Navigation.tsx";
@@ -132,6 +133,7 @@ function Signed({ me }: { me: Me }) {
               <ActionIcon onClick={() => show("palette")} aria-label="Search" hiddenFrom="sm">
                 <SearchIcon />
               </ActionIcon>
+              <Bell me={me} />
               <Tooltip label="Keys (?)">
                 <ActionIcon onClick={help} aria-label="Keys" aria-keyshortcuts="?" visibleFrom="sm">
                   <KeyboardIcon />

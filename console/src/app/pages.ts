@@ -5,6 +5,7 @@ import type { Role } from "../api/types.ts";
 import { READERS } from "../identity/roles.ts";
 import {
   AuditIcon,
+  BellIcon,
   ClusterIcon,
   CommandIcon,
   EventIcon,
@@ -209,6 +210,23 @@ export const PAGES = [
     path: "/jobs/$jobId",
     name: "Job",
     load: async () => (await import("../jobs/JobPage.tsx")).JobPage,
+  },
+  {
+    path: "/alerts",
+    name: "Alerts",
+    menu: {
+      products: ALL,
+      group: "Main",
+      icon: BellIcon,
+      key: "5",
+      also: "rules silences channels webhook mail notifications inbox",
+    },
+    load: async () => (await import("../alerts/AlertsPage.tsx")).AlertsPage,
+  },
+  {
+    path: "/alerts/$alertId",
+    name: "Alert",
+    load: async () => (await import("../alerts/AlertPage.tsx")).AlertPage,
   },
   {
     path: "/volumes",

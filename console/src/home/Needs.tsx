@@ -1,28 +1,39 @@
-// The list of what a person has to look after, with the place where each is mended.
+// The list of what a person has to look after: open alerts, then what no alert says, with the place where each is mended.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { isSaid } from "../alerts/alerts.ts";
 import { attention as attentionQuery } from "../api/queries.ts";
 import type { Affected, Attention } from "../api/types.ts";
 import { count, plain } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Loaded, Panel } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Shape, Simulated, When } from "../parts/state.tsx";
 import type { Tone } from "../parts/states.ts";
 import { placeOf, wayOf, wayTo } from "./home.ts";
+import { AlertLines, AllAlerts, useOpenAlerts } from "./OpenAlerts.tsx";
 
 const BAD = ["faulty", "offline", "no_relay", "relay", "quarantined"];
 const toneOf = (group: Attention): Tone => (group.severity === "page" || BAD.includes(group.kind) ? "bad" : "warn");
 
 export function Needs({ calm, own = false }: { calm: string; own?: boolean }) {
   const query = useQuery(attentionQuery(own));
-  const found = query.data?.items.length ?? 0;
+  const alerts = useOpenAlerts(own ? "provide" : "operate").alerts ?? [];
+  const groups = query.data?.items.filter((group) => !isSaid(group, alerts)) ?? [];
+  const found = alerts.length + groups.length;
   return (
-    <Panel title={found ? `Needs attention (${found})` : "Needs attention"} label="Needs attention" bare>
+    <Panel
+      title={found ? `Needs attention (${found})` : "Needs attention"}
+      label="Needs attention"
+      actions={alerts.length > 0 && <AllAlerts />}
+      bare
+    >
       <Loaded query={query} lines={2}>
-        {({ items }) =>
-          items.length ? (
+        {() =>
+          found ? (
             <ul className="wr-needs">
-              {items.map((group) => (
+              <AlertLines alerts={alerts} />
+              {groups.map((group) => (
                 <Need key={group.kind} group={group} />
               ))}
             </ul>
@@ -56,7 +67,9 @@ function Need({ group }: { group: Attention }) {
           {more > 0 && <span className="wr-quiet">and {count(more)} more</span>}
         </span>
         {said.length > 0 && <div className="wr-break">{said.slice(0, 2).map(plain).join(" · ")}</div>}
-        <div className="wr-quiet wr-break">{plain(group.remedy)}</div>
+        <div className="wr-quiet wr-break">
+          <Remedy text={group.remedy} />
+        </div>
       </div>
       <LinkButton {...way} aria-label={`${label}: ${plain(group.title)}`}>
         {label}

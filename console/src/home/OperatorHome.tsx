@@ -2,7 +2,8 @@
 import { Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useEffect, useState } from "react";
+import { type ReactNode, useEffect, useState } from "react";
+import { onEvents } from "../api/feed.ts";
 import {
   accesses as accessesQuery,
   attention as attentionQuery,
@@ -10,7 +11,6 @@ import {
   overview as overviewQuery,
   useHistory as useHistoryQuery,
 } from "../api/queries.ts";
-import { openStream } from "../api/streams.ts";
 import type { Overview, UseCounts, UsePoint } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
@@ -23,6 +23,7 @@ import { textOf } from "../records/events.ts";
 import { Earned } from "./Earned.tsx";
 import { GettingStarted } from "./GettingStarted.tsx";
 import { Needs } from "./Needs.tsx";
+import { useOpenAlerts } from "./OpenAlerts.tsx";
 import { MAP_MOST, SmallMap } from "./SmallMap.tsx";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
@@ -39,7 +40,7 @@ function useFresh() {
         void client.invalidateQueries({ queryKey: ["overview"] });
       }, SETTLE_MS);
     };
-    const close = openStream("/events/stream", { on: { event: again }, opened: again });
+    const close = onEvents(undefined, { heard: again, opened: again });
     return () => {
       close();
       if (timer) clearTimeout(timer);
@@ -49,16 +50,18 @@ function useFresh() {
 
 export function OperatorHome() {
   const query = useQuery(overviewQuery);
-  const needs = useQuery(attentionQuery(false)); // it stands above the rest, which is not to move
+  // They stand above the rest, which is not to move.
+  const needs = useQuery(attentionQuery(false));
+  const open = useOpenAlerts("operate");
   useFresh();
   return (
     <div className="wr-page">
       <PageHead title="Home" />
-      <Loaded query={needs.isPending ? { ...query, data: undefined } : query} lines={12}>
+      <Loaded query={needs.isPending || open.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (
           <div className="wr-stack">
-            <GettingStarted overview={data} />
-            <Shown data={data} />
+            {!open.alerts?.length && <GettingStarted overview={data} />}
+            <Shown data={data} start={open.alerts?.length ? <GettingStarted overview={data} /> : null} />
           </div>
         )}
       </Loaded>
@@ -66,11 +69,13 @@ export function OperatorHome() {
   );
 }
 
-function Shown({ data }: { data: Overview }) {
+/** start: what an operator does first, after what is wrong. */
+function Shown({ data, start }: { data: Overview; start: ReactNode }) {
   if (data.hosts.total === 0)
     return (
       <div className="wr-stack">
-        {data.accesses === 0 && <Needs calm="" />}
+        {(data.accesses === 0 || start) && <Needs calm="" />}
+        {start}
         <Panel label="Hosts">
           <Empty
             title="No hosts yet"
@@ -87,6 +92,7 @@ function Shown({ data }: { data: Overview }) {
     <div className="wr-stack">
       <UsePatterns />
       <Needs calm="Nothing needs attention: every host answers, and no GPU is faulty." />
+      {start}
       <Counts data={data} />
       {data.gpus.total > 0 && (
         <div className="wr-home">

@@ -12,15 +12,18 @@ import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Simulated, State } from "../parts/state.tsx";
 import { Earned } from "./Earned.tsx";
 import { Needs } from "./Needs.tsx";
+import { useOpenAlerts } from "./OpenAlerts.tsx";
 
 export function ProviderHome() {
   const query = useQuery(ownHostsQuery);
-  const needs = useQuery(attentionQuery(true)); // it stands above the rest, which is not to move
+  // They stand above the rest, which is not to move.
+  const needs = useQuery(attentionQuery(true));
+  const open = useOpenAlerts("provide");
   return (
     <div className="wr-page">
       <PageHead title="Home" />
       <UsePatterns />
-      <Loaded query={needs.isPending ? { ...query, data: undefined } : query} lines={12}>
+      <Loaded query={needs.isPending || open.isPending ? { ...query, data: undefined } : query} lines={12}>
         {(data) => (data.hosts.total === 0 ? <None /> : <Shown data={data} />)}
       </Loaded>
     </div>

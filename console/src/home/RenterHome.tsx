@@ -21,6 +21,7 @@ import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { emptyIn, idleMinutes } from "./home.ts";
+import { OpenAlerts } from "./OpenAlerts.tsx";
 import { WaitingJobs } from "./WaitingJobs.tsx";
 
 const HOUR_S = 3600;
@@ -56,6 +57,7 @@ function Shown({ me }: { me: Me }) {
   const project = useQuery(limitsQuery).data?.find((one) => one.kind === "project" && one.id === me.account.id);
   return (
     <div className="wr-stack">
+      <OpenAlerts product="rent" />
       <Balance me={me} project={project} />
       <Loaded query={machines} lines={5}>
         {({ items }) => <Running machines={items.filter(isUp)} />}

@@ -2,6 +2,7 @@
 import { Button, type MantineColorScheme, SegmentedControl, Stack, Text, useMantineColorScheme } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { AlertMail } from "../alerts/AlertMail.tsx";
 import { remove } from "../api/client.ts";
 import { cli as cliQuery, me as meQuery, sessions as sessionsQuery } from "../api/queries.ts";
 import type { SessionRow } from "../api/types.ts";
@@ -46,6 +47,7 @@ export function SettingsPage() {
         </Panel>
         {me.data?.user && <YourAccount />}
         {me.data?.user && <Identities />}
+        {me.data?.user && <AlertMail />}
         <Panel
           title={me.data?.user ? "Project" : "Account"}
           actions={

@@ -1,5 +1,5 @@
 // Pricing: every tier with its price, which providers and operators set here.
-import { Button, Group, Text, TextInput, Tooltip } from "@mantine/core";
+import { Button, Text, TextInput, Tooltip } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -15,6 +15,7 @@ import { amount, bytes, count, DASH, listed, perHour, plain } from "../parts/for
 import { Empty, Facts, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TestMoney } from "../parts/state.tsx";
+import { showUndo } from "../parts/undo.tsx";
 import { events, figure, Named, simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -208,11 +209,7 @@ function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
     onSuccess: (isSet) => {
       reread();
       close();
-      notifications.show({
-        message: <Undone said={`The price of ${plain(offer.tier)} is set`} undo={() => undo(isSet)} />,
-        autoClose: UNDO_MS,
-        closeButtonProps: { "aria-label": "Close" },
-      });
+      showUndo(`The price of ${plain(offer.tier)} is set`, () => undo(isSet));
     },
   });
   const isValid = /^\d+(\.\d{1,8})?$/.test(text.trim());
@@ -254,36 +251,6 @@ function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
         command={`windrow offer set ${quoted(offer.tier)} ${quoted(text.trim())}`}
       />
     </FormDialog>
-  );
-}
-
-const UNDO_MS = 15_000;
-
-function Undone({ said, undo }: { said: string; undo: () => Promise<void> }) {
-  const [isDone, setDone] = useState(false);
-  return (
-    <Group gap="xs" justify="space-between">
-      {said}
-      <Button
-        variant="subtle"
-        size="compact-sm"
-        disabled={isDone}
-        onClick={() => {
-          setDone(true);
-          void undo().catch((failure: Error) =>
-            notifications.show({
-              title: "The price is not undone",
-              message: failure.message,
-              color: "red",
-              autoClose: false,
-              closeButtonProps: { "aria-label": "Close" },
-            }),
-          );
-        }}
-      >
-        Undo
-      </Button>
-    </Group>
   );
 }
 

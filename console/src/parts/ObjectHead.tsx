@@ -5,12 +5,14 @@ import type { ReactNode } from "react";
 import { plain } from "./format.ts";
 import { Id, PageHead } from "./page.tsx";
 import { Simulated, State } from "./state.tsx";
+import type { Tone } from "./states.ts";
 
 interface Props {
   /** The page that it is found on. */
   up: LinkProps & { name: string };
   title: string;
   state: string;
+  tone?: Tone;
   reason?: string | null;
   simulated?: boolean;
   id: string;
@@ -18,7 +20,7 @@ interface Props {
   actions?: ReactNode;
 }
 
-export function ObjectHead({ up, title, state, reason = null, simulated, id, testId = "state", actions }: Props) {
+export function ObjectHead({ up, title, state, tone, reason = null, simulated, id, testId = "state", actions }: Props) {
   const { name, ...link } = up;
   return (
     <PageHead
@@ -31,7 +33,7 @@ export function ObjectHead({ up, title, state, reason = null, simulated, id, tes
       beside={
         <>
           <span data-testid={testId}>
-            <State state={state} reason={reason} />
+            <State state={state} reason={reason} {...(tone ? { tone } : {})} />
           </span>
           {simulated && <Simulated />}
           <Text size="xs" className="wr-quiet">

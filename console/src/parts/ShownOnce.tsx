@@ -19,7 +19,7 @@ interface ShownOnceProps {
   note?: ReactNode;
 }
 
-function ShownOnce({ title, label, secret, close, children, note }: ShownOnceProps) {
+export function ShownOnce({ title, label, secret, close, children, note }: ShownOnceProps) {
   return (
     <Dialog onClose={close} title={title} closeOnClickOutside={false}>
       <Stack gap="sm">

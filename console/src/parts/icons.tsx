@@ -39,6 +39,7 @@ export const RouteIcon = icon(<path d="M3.5 14V9.5a3 3 0 0 1 3-3h6M9.5 3.5l3 3-3
 export const PriceIcon = icon(<path d="M2.5 14V9h3v5zM6.5 14V5h3v9zM10.5 14V2h3v12z" />);
 export const ReportIcon = icon(<path d="M3 2h7l3 3v9H3zM5.5 11.5V9M8 11.5V7M10.5 11.5V8" />);
 export const EventIcon = icon(<path d="M1.5 8h3l2-5 3 10 2-5h3" />);
+export const BellIcon = icon(<path d="M3 11.5h10L11.8 9.8V7a3.8 3.8 0 0 0-7.6 0v2.8zM6.6 13.6h2.8M8 1.8v1.4" />);
 export const TokenIcon = icon(<path d="M7.3 8.7a3 3 0 1 1-4.2 4.2 3 3 0 0 1 4.2-4.2zM7.2 8.8 13.5 2.5M11 5l2 2" />);
 export const JoinIcon = icon(<path d="M2 3h12v6.5H2zM5.5 13h5M8 9.5V13M8 4.8v3M6.5 6.3h3" />);
 export const RegionIcon = icon(

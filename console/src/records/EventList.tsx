@@ -3,8 +3,8 @@ import { Group, NativeSelect, Text } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { useEffect, useMemo, useState } from "react";
+import { onEvents } from "../api/feed.ts";
 import { type EventsWanted, events as eventsQuery } from "../api/queries.ts";
-import { openStream } from "../api/streams.ts";
 import type { EventRow, Page } from "../api/types.ts";
 import { count } from "../parts/format.ts";
 import { Empty } from "../parts/page.tsx";
@@ -183,10 +183,6 @@ function useFollowed(wanted: EventsWanted, follow: boolean) {
           : page,
       );
     };
-    return openStream(
-      "/events/stream",
-      { on: { event: take, message: take }, opened: () => void client.invalidateQueries({ queryKey }) },
-      () => ({ subject }),
-    );
+    return onEvents(subject, { heard: take, opened: () => void client.invalidateQueries({ queryKey }) });
   }, [client, wanted, follow]);
 }

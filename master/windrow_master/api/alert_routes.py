@@ -161,6 +161,7 @@ async def alerts(
     cause: Narrow = None,
     since: Moment = None,
     mine: Annotated[bool, Query(description="Only those that are assigned to the caller")] = False,
+    own: Annotated[bool, Query(description="Only those of the caller's project, also for operators")] = False,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
@@ -170,7 +171,7 @@ async def alerts(
     wanted |= {"assignee": principal.user_name or principal.account_name} if mine else {}
     given = {name: value for name, value in wanted.items() if value is not None}
     before, is_open = read_cursor(cursor) or None, state == "open"
-    found = await services.alerts.list(principal, given, before, limit + 1, is_open=is_open)
+    found = await services.alerts.list(principal, given, before, limit + 1, is_open=is_open, is_own=own)
     return page(found, limit, _short, lambda one: str(one[0].alert_id))
 
 
@@ -318,13 +319,13 @@ async def preview_alert_rule(services: Serving, principal: Asking, body: OwnRule
     return {"count": len(found), "firings": [FiringOut.of(one) for one in found[-100:]], "complete": is_whole}
 
 
-@route.put("/alert-rules/{rule_id}", may=Permission.ALERTS, reach=Reach.OWN_OR_OPERATED, answer=OwnRuleOut)
+@route.put("/alert-rules/{rule_id}", may=Permission.ALERTS, reach=Reach.OWN, answer=OwnRuleOut)
 async def change_alert_rule(services: Serving, principal: Asking, rule_id: str, body: OwnRuleBody) -> Any:
     """Replace a rule. Its open alerts are resolved, and what holds by the new one is told."""
     return OwnRuleOut.of(await services.alerts.put_rule(principal, body.parsed(rule_id)))
 
 
-@route.delete("/alert-rules/{rule_id}", may=Permission.ALERTS, reach=Reach.OWN_OR_OPERATED, status_code=204)
+@route.delete("/alert-rules/{rule_id}", may=Permission.ALERTS, reach=Reach.OWN, status_code=204)
 async def remove_alert_rule(services: Serving, principal: Asking, rule_id: str) -> Response:
     """Remove a rule; its open alerts are resolved."""
     await services.alerts.remove_rule(principal, rule_id)
@@ -385,7 +386,7 @@ async def add_alert_silence(services: Serving, principal: Asking, body: NewSilen
     return SilenceOut.of(await services.alerts.add_silence(principal, wanted))
 
 
-@route.delete("/alert-silences/{silence_id}", may=Permission.ALERTS, reach=Reach.OWN_OR_OPERATED, status_code=204)
+@route.delete("/alert-silences/{silence_id}", may=Permission.ALERTS, reach=Reach.OWN, status_code=204)
 async def remove_alert_silence(services: Serving, principal: Asking, silence_id: str) -> Response:
     """End a silence now."""
     await services.alerts.remove_silence(principal, silence_id)

@@ -150,7 +150,7 @@ BUILT_IN: Final = (
 def _of(code: ConditionCode) -> Rule:
     is_own = code.scope in (Scope.MASTER, Scope.ACCESS)
     audience, signal = (_OPERATORS, "as Health says") if is_own else (_HOST, "condition.raised, condition.cleared")
-    return Rule(code.value, code.severity, code.words.rstrip("."), code.remedy, audience, signal)
+    return Rule(code.value, code.severity, code.heading, code.remedy, audience, signal)
 
 
 CONDITIONS: Final = tuple(_of(code) for code in ConditionCode if code.severity is not Severity.INFO)

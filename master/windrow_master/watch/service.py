@@ -237,12 +237,20 @@ class AlertService:
     # --- what people ask: alerts ---
 
     async def list(
-        self, principal: Principal, wanted: Mapping[str, Any], before: str | None, limit: int, *, is_open: bool
+        self,
+        principal: Principal,
+        wanted: Mapping[str, Any],
+        before: str | None,
+        limit: int,
+        *,
+        is_open: bool,
+        is_own: bool = False,
     ) -> Sequence[tuple[Alert, Affected]]:
-        """The alerts that concern the caller, the latest first, each with what has the trouble."""
+        """The alerts that concern the caller, the latest first, each with what has the trouble. is_own: also of
+        operators only those of their project."""
 
         def read(uow: UnitOfWork) -> Sequence[tuple[Alert, Affected]]:
-            repository, audience = uow[AlertRepository], _audience(principal)
+            repository, audience = uow[AlertRepository], principal.account_id if is_own else _audience(principal)
             found = repository.list(audience, wanted, before, limit, is_open=is_open)
             return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
 
@@ -347,7 +355,7 @@ class AlertService:
 
         def change(uow: UnitOfWork) -> None:
             repository, now_ns = uow[AlertRepository], uow.now_wall_ns
-            known = [one for one in repository.silences(now_ns, _audience(principal)) if one.silence_id == silence_id]
+            known = [one for one in repository.silences(now_ns, _owner(principal)) if one.silence_id == silence_id]
             if not known:
                 raise NotFound("There is no such silence, or it is over. List them: windrow alert silences ls")
             repository.remove_silence(silence_id)
@@ -511,7 +519,7 @@ def _check_alone(uow: UnitOfWork, principal: Principal, alert: Alert) -> None:
 
 
 def _own_rule(uow: UnitOfWork, principal: Principal, rule_id: str) -> OwnRule:
-    found = next((one for one in uow[AlertRepository].rules(_audience(principal)) if one.rule_id == rule_id), None)
+    found = next((one for one in uow[AlertRepository].rules(_owner(principal)) if one.rule_id == rule_id), None)
     if found is None:
         raise NotFound(
             "There is no such rule, or it is not yours. List yours: windrow alert rule ls", subject=rule_id[:64]

@@ -117,7 +117,7 @@ async def test_a_stream_ends_with_its_browsers_session(api: Api) -> None:
 async def test_a_stream_outlives_a_store_that_does_not_answer(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     looks = []
 
-    async def fails(_token: str, _address: str) -> None:
+    async def fails(*_: str) -> None:
         looks.append(1)
         raise Unavailable("The store is away.")
 

@@ -48,8 +48,11 @@ from windrow_master.reports.schedule import Schedule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.watch.model import Alert, AlertState, Silence
 from windrow_master.watch.notify.channels import ChannelSettings
 from windrow_master.watch.notify.model import ChannelKind, Scope
+from windrow_master.watch.own_rules import OwnRule
+from windrow_master.watch.repository import AlertRepository
 from windrow_proto.conditions import Severity
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
@@ -125,6 +128,10 @@ def body_of(method: str, path: str) -> bytes:
     body = b'{"organisation": "x"}' if path.endswith("/transfer") else body
     body = b'{"name": "x"}' if method == "PUT" and "/channels/" in path else body
     body = b'{"level": "all"}' if path.endswith("/alert-mail") and body else body
+    body = b'{"name": "x", "event": "job.failed"}' if method == "PUT" and "/alert-rules/" in path else body
+    if "/alerts/" in path and body:
+        words = {"silence": b'{"duration_s": 60}', "assign": b'{"assignee": "x"}', "comment": b'{"text": "x"}'}
+        body = words.get(path.rpartition("/")[2], body)
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
     body = b'{"max_duration_seconds": 60}' if path.endswith("/extend") else body
@@ -194,6 +201,7 @@ class World:
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         path = path.replace("{name}", method) if kind == "secrets" else path
         path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))
+        path = path.replace("{rule_id}", self.ids.get(f"rule {method}", ""))
         path = path.replace("{provider}", method.lower()) if kind == "identity-providers" else path
         for name, value in self.ids.items():
             path = path.replace(name, value) if name.startswith("{") else path
@@ -339,6 +347,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{invitation_id}": "invitation_1",
         "{service_account}": "service_1",
         **await _channels(opened, owner),
+        **await _alerts(opened),
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{schedule_id}": await _schedule(opened, owner),
         "{project}": OWNER,
@@ -377,6 +386,31 @@ async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
         made, _ = await service.add(owner, Scope.PROJECT, ChannelKind.WEBHOOK, "https://127.0.0.1:1/", settings)
         ids[f"channel {name}"] = made.channel_id
     return ids | {"{delivery_id}": (await service.test(owner, ids["channel POST"])).delivery_id}
+
+
+async def _alerts(opened: Master) -> dict[str, str]:
+    """The ids of an alert, of a rule for each method, and of a silence."""
+    taken: dict[str, Any] = {"severity": Severity.TICKET, "created_at_ns": 0, "created_by": ""}
+
+    def make(uow: UnitOfWork) -> None:
+        alerts, text = uow[AlertRepository], "said"
+        alert = Alert(
+            alert_id="alert_1", rule="host.lost", cause=HOST, state=AlertState.FIRING, severity=Severity.TICKET,
+            title=text, text=text, remedy=text, opened_at_ns=uow.now_wall_ns,
+        )  # fmt: skip
+        alerts.add(alert, [OWNER])
+        for one in ("PUT", "DELETE"):
+            rule = OwnRule(rule_id=f"rule_{one}", owner=OWNER, name=one, scope={}, duration_ns=0, **taken)
+            alerts.put_rule(rule)
+        silence = Silence(
+            silence_id="silence_1", owner=OWNER, rule=None, cause=None, from_ns=0, until_ns=2**62, reason="",
+            created_by="", created_at_ns=0,
+        )  # fmt: skip
+        alerts.add_silence(silence)
+
+    await opened.store.write(make, name="test")
+    ids = {f"rule {one}": f"rule_{one}" for one in ("PUT", "DELETE")}
+    return ids | {"{alert_id}": "alert_1", "{silence_id}": "silence_1"}
 
 
 async def _schedule(opened: Master, owner: Principal) -> str:

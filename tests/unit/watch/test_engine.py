@@ -113,7 +113,7 @@ def test_a_lost_host_holds_back_its_conditions_until_it_is_back(world: World) ->
     world.take(Clear("h1", "host.lost"))
     world.after(31 * SECOND)
     world.after(2 * MINUTE)
-    assert [one.split(":")[0] for one in world.said()][-1].startswith("firing This GPU is within")
+    assert [one.split(":")[0] for one in world.said()][-1].startswith("firing Too hot")
 
 
 def test_the_same_trouble_on_three_hosts_of_a_job_is_the_jobs(world: World) -> None:
