@@ -25,7 +25,8 @@ const named: Plugin = {
 /** The home pages do without these: controls of forms, and long lists. */
 const LATER = new RegExp(
   "/(react-virtual|virtual-core)/|/react-number-format/|" +
-    "/components/(Autocomplete|Badge|Checkbox|Collapse|Combobox|File|NativeSelect|NumberInput|Progress|Radio|SimpleGrid|Slider|Tabs|Textarea)",
+    "/components/(Autocomplete|Badge|Checkbox|Collapse|Combobox|File|NativeSelect|NumberInput|Progress|Radio|" +
+      "SimpleGrid|Slider|Tabs|Textarea)",
 );
 
 /** But for QR codes, which are for one dialog, and what is later. */

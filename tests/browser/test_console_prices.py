@@ -90,7 +90,7 @@ async def test_a_price_is_set_in_three_clicks_asked_about_where_it_changes_much_
     await expect(price).to_have_text("0.09/h")
     served.world.set_prices["cpu/A"] = "7.77"
     await page.get_by_role("button", name="Undo").last.click()
-    await expect(page.get_by_role("alert").filter(has_text="is not undone")).to_contain_text("Otto has set that")
+    await expect(page.get_by_role("alert").filter(has_text="Not undone")).to_contain_text("Otto has set that")
     await expect(price).to_have_text("7.77/h")
     del served.world.set_prices["cpu/A"]
     await page.reload()

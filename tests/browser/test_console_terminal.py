@@ -100,7 +100,7 @@ async def test_a_machine_that_failed_says_what_to_do_next_and_asks_for_no_log(pa
     await signed_in(page, served)
     cluster_id = (await rented(page, served)).rpartition("/")[2]
     failed = served.world.clusters[cluster_id]
-    failed |= {"phase": "failed", "reason": "dial tcp: lookup registry-1.docker.io", "version": failed["version"] + 1}
+    failed |= {"phase": "failed", "reason": "dial tcp: lookup images.example", "version": failed["version"] + 1}
     failed["request"]["image"] = "docker.io/a/b:1"
     failed["workloads"][0]["phase"] = "gone"
     asked: list[str] = []

@@ -184,6 +184,31 @@ def _add_run(run: argparse.ArgumentParser) -> None:
     run.add_argument("--measure-budget", type=int, default=DAY_MIB, metavar="MIB", help=text)
 
 
+def _add_simulate(simulate: argparse.ArgumentParser) -> None:
+    simulate.add_argument("--count", type=int, required=True)
+    simulate.add_argument(
+        "--master",
+        dest="master_url",
+        default="",
+        help="https://host:port of the Master, for hosts that have not joined yet",
+    )
+    simulate.add_argument(
+        "--token-file", "--join-token-file", dest="token_file", default="", help="file with one join token per line"
+    )
+    simulate.add_argument("--name", default="simulated", help="the name of these hosts, before their number")
+    simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
+    simulate.add_argument(
+        "--faults", action="store_true", help="a few of these hosts break: a GPU is lost, one is hot, a disk is full"
+    )
+    simulate.add_argument(
+        "--sample-every",
+        type=int,
+        default=1,
+        metavar="S",
+        help="seconds between two samples, at least",
+    )
+
+
 def command_line() -> argparse.ArgumentParser:
     """Returns the parser of the command line."""
     text = "Offer this machine on a Windrow market."
@@ -208,28 +233,7 @@ def command_line() -> argparse.ArgumentParser:
     join.add_argument("--name", help="what to call this host (default its own name)")
     looks(join, "kept for `run`: where to look for a relay while none of the known ones answers")
     simulate = command("simulate", "Run hosts that do not exist, marked as simulated everywhere.")
-    simulate.add_argument("--count", type=int, required=True)
-    simulate.add_argument(
-        "--master",
-        dest="master_url",
-        default="",
-        help="https://host:port of the Master, for hosts that have not joined yet",
-    )
-    simulate.add_argument(
-        "--token-file", "--join-token-file", dest="token_file", default="", help="file with one join token per line"
-    )
-    simulate.add_argument("--name", default="simulated", help="the name of these hosts, before their number")
-    simulate.add_argument("--seed", type=int, default=1, help="seed of the random simulated hosts")
-    simulate.add_argument(
-        "--faults", action="store_true", help="a few of these hosts break: a GPU is lost, one is hot, a disk is full"
-    )
-    simulate.add_argument(
-        "--sample-every",
-        type=int,
-        default=1,
-        metavar="S",
-        help="seconds between two samples, at least",
-    )
+    _add_simulate(simulate)
     looks(simulate, "look for a relay there while none of the known ones answers")
     end = command("end", "End every workload of this host while no agent runs, with its final receipts.")
     end.add_argument("--runtimes", help=argparse.SUPPRESS)

@@ -1,4 +1,4 @@
-// The names of those who look after alerts, by id: one's own, and of the organisation's members where one may read them.
+// The names of those who look after alerts, by id: one's own, and of members where one may read them.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo } from "react";
 import { members as membersQuery, me as meQuery } from "../api/queries.ts";

@@ -214,7 +214,8 @@ function Balance({ me }: { me: Me }) {
   return (
     <Group gap={8} wrap="nowrap" className="wr-balance">
       <Text size="sm">
-        <span className="wr-quiet">Balance</span> <strong data-testid="balance">{amount(me.balance.amount)}</strong>{" "}
+        <span className="wr-quiet">Balance </span>
+        <strong data-testid="balance">{amount(me.balance.amount)}</strong>{" "}
         <span>{plain(me.balance.currency)}</span>
       </Text>
       {me.master.currency_is_test && <TestMoney />}

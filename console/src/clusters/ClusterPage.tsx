@@ -312,7 +312,7 @@ function Output({ cluster, up, over }: Pick<OverviewProps, "cluster" | "up" | "o
       <Empty title="No log is kept">
         {is(cluster, "failed")
           ? "What it wrote was deleted from its host when it failed."
-          : "It was deleted with the machine. Only the log of a command that ends by itself outlives its machine, for 30 days."}
+          : "Deleted with the machine. Only the log of a command that ends by itself is kept after it, for 30 days."}
       </Empty>
     );
   return (

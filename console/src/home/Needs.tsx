@@ -1,4 +1,4 @@
-// The list of what a person has to look after: open alerts, then what no alert says, with the place where each is mended.
+// What a person has to look after: open alerts, then what no alert says, with the place where each is mended.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { isSaid } from "../alerts/alerts.ts";

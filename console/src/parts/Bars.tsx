@@ -166,7 +166,9 @@ export function DayColumns({ days, unit, label, height, parts, under }: DayColum
                     stroke="var(--wr-surface)"
                     strokeWidth=".75"
                   >
-                    <title>{`${[day.day, name].filter(Boolean).join(", ")}: ${amount(value.toFixed(8))} ${unit}`}</title>
+                    <title>
+                      {`${[day.day, name].filter(Boolean).join(", ")}: ${amount(value.toFixed(8))} ${unit}`}
+                    </title>
                   </rect>
                 );
               })}

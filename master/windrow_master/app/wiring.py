@@ -347,6 +347,19 @@ class _Parts:
         return DeliveryService(self.store, self.clock, self.rng, self.sender)
 
     @cached_property
+    def retention(self) -> RetentionService:
+        kept = {"job": job_retention.stays}
+        return RetentionService(self.store, self.artefacts, self.clock, kept, [job_retention.FOLDER])
+
+    @cached_property
+    def reports(self) -> ReportService:
+        return ReportService(self.store, self.clock, self.fleet.view, self.telemetry)
+
+    @cached_property
+    def report_schedules(self) -> ScheduleService:
+        return ScheduleService(self.store, self.clock, self.reports, self.mail, self.reached.https_url)
+
+    @cached_property
     def accesses(self) -> AccessService:
         return AccessService(self.store)
 
@@ -575,9 +588,7 @@ class _Parts:
     def services(self) -> Services:
         """All of them, for routes."""
         identity, market, clusters = self.identity, self.market, self.clusters
-        registry = ResourceRegistry(self.store)
-        reports = ReportService(self.store, self.clock, self.fleet.view, self.telemetry)
-        book = self.settings.price_book()
+        registry, book = ResourceRegistry(self.store), self.settings.price_book()
         return Services(
             store=self.store,
             audit=self.audit,
@@ -602,8 +613,8 @@ class _Parts:
             market=market,
             spending=SpendingService(self.store),
             billing=BillingService(self.store, market, self.fleet.view),
-            reports=reports,
-            report_schedules=ScheduleService(self.store, self.clock, reports, self.mail, self.reached.https_url),
+            reports=self.reports,
+            report_schedules=self.report_schedules,
             clusters=clusters,
             results=self.results,
             templates=TemplateService(self.store, identity.seal_key),
@@ -615,9 +626,7 @@ class _Parts:
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
             volume_controller=VolumeController(self.store, self.clock, clusters, self.checkpoints),
-            retention=RetentionService(
-                self.store, self.artefacts, self.clock, {"job": job_retention.stays}, [job_retention.FOLDER]
-            ),
+            retention=self.retention,
             records=RecordService(self.store, self.audit, self.clock, self.settings.retention),
             inside=self.inside,
             terminals=self.terminals,

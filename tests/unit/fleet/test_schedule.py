@@ -146,7 +146,7 @@ def test_the_summary_says_what_passed_and_why_the_rest_did_not() -> None:
     unprovable = verdict(TWO, VerifyOutcome.UNPROVABLE, detail="Not provable here: no OpenCL.")
     assert schedule.summary(HOST, {}) == "None of its 2 GPUs was challenged yet."
     assert schedule.summary(HOST, BOTH) == "2 of 2 GPUs passed their last challenge, at 2027-01-15T08:00:00.000Z."
-    assert schedule.summary(HOST, BOTH | {TWO: unprovable}).endswith(f"; {TWO}: Not provable here: no OpenCL.")
+    assert schedule.summary(HOST, BOTH | {TWO: unprovable}).endswith("; GPU 1: Not provable here: no OpenCL.")
     assert "simulated" in schedule.summary(replace(HOST, simulated=True), {})
 
 

@@ -9,6 +9,7 @@ def test_a_condition_is_told_with_its_severity_its_remedy_and_its_runbook() -> N
     assert condition_json("gpu.lost:GPU-1", lost.words, 5) == {
         "about": None,
         "code": "gpu.lost:GPU-1",
+        "title": "GPU lost",
         "detail": lost.words,
         "severity": "ticket",
         "remedy": lost.remedy,

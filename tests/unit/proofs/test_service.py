@@ -134,7 +134,7 @@ async def test_a_card_is_graded_by_what_its_test_rental_measured(m, share, grade
     figure = tiers.quantity(share * SHEET, "B/s")
     assert f"GPU memory measured inside at {figure} and matrices at 20 Top/s" in one.words
     assert now.proof.words == one.words, "public in the listing"
-    assert f"tier h100-pcie/{grade}" in one.words
+    assert f"H100-PCIE · grade {grade}" in one.words
     (slot,) = m.read(lambda uow: [s for s in uow[SlotRepository].of_host(HOST) if s.gpu_uuid])
     assert slot.tier == f"h100-pcie/{grade}"
     (gpu,) = now.inventory.gpus
@@ -220,7 +220,7 @@ async def test_a_card_that_could_not_be_measured_says_why_and_is_not_held_agains
         one = await proved_again(m, proofs)
     (step,) = [step for step in one.steps if step.name == "benchmark"]
     assert (one.outcome, step.state) == (ProofOutcome.PASSED, StepState.ABSENT)
-    assert step.words == f"{gpu.uuid} was not measured: {said}."
+    assert step.words == f"GPU 0 was not measured: {said}."
 
 
 async def test_a_port_that_never_answers_is_a_finding_and_the_host_stays_listed(m):

@@ -208,7 +208,7 @@ def test_a_condition_is_shown_with_its_remedy_and_without_one_where_the_master_k
 ) -> None:
     hot: Json = {"code": "gpu.hot:GPU-1", "detail": "This GPU is hot.", "since": "2027-01-15T08:00:00.000Z"}
     monkeypatch.setitem(HOST, "conditions", [hot])
-    assert "gpu.hot:GPU-1: This GPU is hot. (since 2027" in show("host", "show", "host_1", verification=NONE_YET)
+    assert "gpu.hot: This GPU is hot. (since 2027" in show("host", "show", "host_1", verification=NONE_YET)
     monkeypatch.setitem(GPU, "conditions", [hot | {"remedy": "Look at its cooling."}])
     assert "- Look at its cooling." in show("gpu", "show", "GPU-1", verification=NONE_YET)
 

@@ -346,8 +346,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{user_id}": "user_billing",
         "{invitation_id}": "invitation_1",
         "{service_account}": "service_1",
-        **await _channels(opened, owner),
-        **await _alerts(opened),
+        **await _watched(opened, owner),
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{schedule_id}": await _schedule(opened, owner),
         "{project}": OWNER,
@@ -386,6 +385,11 @@ async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
         made, _ = await service.add(owner, Scope.PROJECT, ChannelKind.WEBHOOK, "https://127.0.0.1:1/", settings)
         ids[f"channel {name}"] = made.channel_id
     return ids | {"{delivery_id}": (await service.test(owner, ids["channel POST"])).delivery_id}
+
+
+async def _watched(opened: Master, owner: Principal) -> dict[str, str]:
+    """The ids of what alerts need."""
+    return {**await _channels(opened, owner), **await _alerts(opened)}
 
 
 async def _alerts(opened: Master) -> dict[str, str]:
