@@ -26,7 +26,7 @@ const named: Plugin = {
 const LATER = new RegExp(
   "/(react-virtual|virtual-core)/|/react-number-format/|" +
     "/components/(Autocomplete|Badge|Checkbox|Collapse|Combobox|File|NativeSelect|NumberInput|Progress|Radio|" +
-      "SimpleGrid|Slider|Tabs|Textarea)",
+    "SimpleGrid|Slider|Tabs|Textarea)",
 );
 
 /** But for QR codes, which are for one dialog, and what is later. */

@@ -215,8 +215,7 @@ function Balance({ me }: { me: Me }) {
     <Group gap={8} wrap="nowrap" className="wr-balance">
       <Text size="sm">
         <span className="wr-quiet">Balance </span>
-        <strong data-testid="balance">{amount(me.balance.amount)}</strong>{" "}
-        <span>{plain(me.balance.currency)}</span>
+        <strong data-testid="balance">{amount(me.balance.amount)}</strong> <span>{plain(me.balance.currency)}</span>
       </Text>
       {me.master.currency_is_test && <TestMoney />}
     </Group>
