@@ -245,9 +245,9 @@ def _body(
 
 def _words(rule: Item) -> str:
     where = ", ".join(f"{label}={value}" for label, value in rule["scope"].items())
-    what = f"{rule['metric']} {rule['comparison']} {rule['threshold']:g} for {rule['duration_s']:g} s"
-    if rule["event"]:
-        what = f"{rule['threshold']:g} {rule['event']} within {rule['duration_s']:g} s"
+    what = f"{rule['threshold']:g} {rule['event'] or 'events'} within {rule['duration_s']:g} s"
+    if rule["metric"]:
+        what = f"{rule['metric']} {rule['comparison']} {rule['threshold']:g} for {rule['duration_s']:g} s"
     return f"{what} ({where})" if where else what
 
 
@@ -258,8 +258,8 @@ SHOWN_SILENCES: Final = Table(
         id_column(),
         Column("RULE", lambda s: s["rule"] or "any"),
         Column("CAUSE", lambda s: s["cause"] or "any", most=40),
-        Column("FROM", lambda s: s["starts_at"]),
-        Column("UNTIL", lambda s: s["ends_at"]),
+        time_column("FROM", lambda s: s["starts_at"]),
+        time_column("UNTIL", lambda s: s["ends_at"]),
         Column("REASON", lambda s: s["reason"], 1, 40),
         Column("BY", lambda s: s["created_by"], 2),
     ),
