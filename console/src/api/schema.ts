@@ -108,6 +108,16 @@ export interface AgentOut {
   version: number;
 }
 
+/** The alerts that a user gets by mail without a channel. */
+export interface AlertMailBody {
+  level: MailLevel;
+}
+
+/** The alerts that a user gets by mail without a channel: none, the urgent ones (severity page), or all (page and ticket). */
+export interface AlertMailOut {
+  level: MailLevel;
+}
+
 /** An alert: one rule and one cause. */
 export interface AlertOut {
   id: string;
@@ -445,6 +455,18 @@ export interface CardVerificationOut {
   roots: string[];
 }
 
+/** What holds a card back. The order is that in which they are looked for: the first that fits explains the rest. */
+export type Cause = "hot" | "power_capped" | "idle" | "pcie_bound" | "cpu_bound" | "data_starved" | "memory_nearly_full";
+
+/** The sums of one combination of keys. */
+export interface CellOut {
+  keys: KeyOut[];
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  values: Record<string, string | null>;
+  /** The path of the rows that these are the sums of */
+  rows: string;
+}
+
 /** The certificate and keys that a host or a relay gets when it joins or renews; keys in base64. */
 export interface CertificateOut {
   id: string;
@@ -456,6 +478,68 @@ export interface CertificateOut {
   /** RFC 3339 in UTC, with milliseconds */
   not_after: string;
   trunk_addresses: string[];
+}
+
+/** A new channel. */
+export interface ChannelBody {
+  name: string;
+  /** Alerts of less are not sent */
+  min_severity?: Severity;
+  /** Rules of alerts, such as host.*; empty: all */
+  rules?: string[];
+  quiet?: QuietBody | null;
+  /** What can wait goes together, as often; not of a webhook */
+  digest_minutes?: number | null;
+  is_enabled?: boolean;
+  kind: ChannelKind;
+  /** A mail address, or a URL */
+  target: string;
+  /** Whose alerts it gets */
+  scope?: Scope;
+}
+
+/** The way of a channel. Apprise knows Slack, Teams, ntfy, PagerDuty and others. */
+export type ChannelKind = "mail" | "webhook" | "apprise";
+
+/** A channel, and the secret by which its receiver verifies messages. */
+export interface ChannelMadeOut {
+  channel: ChannelOut;
+  /** Shown this once; null: no webhook */
+  secret: string | null;
+}
+
+/** A channel. */
+export interface ChannelOut {
+  id: string;
+  name: string;
+  kind: ChannelKind;
+  scope: Scope;
+  /** `operators`, or the id of a project, an organisation or a user */
+  owner: string;
+  /** Of a URL the host alone */
+  target: string;
+  min_severity: Severity;
+  rules: string[];
+  quiet: QuietOut | null;
+  digest_minutes: number | null;
+  is_enabled: boolean;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  created_by: string;
+  rotated_at: string | null;
+}
+
+/** The settings of a channel that can be changed. */
+export interface ChannelSettingsBody {
+  name: string;
+  /** Alerts of less are not sent */
+  min_severity?: Severity;
+  /** Rules of alerts, such as host.*; empty: all */
+  rules?: string[];
+  quiet?: QuietBody | null;
+  /** What can wait goes together, as often; not of a webhook */
+  digest_minutes?: number | null;
+  is_enabled?: boolean;
 }
 
 /** A checkpoint that exists. */
@@ -749,6 +833,32 @@ export interface DeletedProjectOut {
   expires_at: string;
 }
 
+/** One message on its way to one channel. */
+export interface DeliveryOut {
+  id: string;
+  /** `mail:` and a user's id: the mail that needs no channel */
+  channel_id: string;
+  /** The same at each try */
+  message_id: string;
+  alert_id: string;
+  kind: MessageKind;
+  severity: Severity;
+  title: string;
+  /** Messages of one object go in order */
+  object: string;
+  state: DeliveryState;
+  tries: number;
+  last_answer: string | null;
+  /** The next try; null: none */
+  due_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  first_at: string;
+  done_at: string | null;
+}
+
+/** HELD waits for the end of quiet hours or for a digest, WAITING for its turn or its next try. */
+export type DeliveryState = "waiting" | "held" | "sent" | "given_up";
+
 /** The codes of a device that wants to be signed in, as RFC 8628 names them. */
 export interface DeviceBegunOut {
   /** The secret with which the device asks for its token */
@@ -852,6 +962,16 @@ export interface EventOut {
 /** How much an event matters. */
 export type EventSeverity = "info" | "notice" | "warning" | "error";
 
+/** One chart that shows a finding. */
+export interface EvidenceOut {
+  metric: string;
+  label: string;
+  unit: string;
+  points: ([number, number | null])[];
+  /** The line that it is held against, in the unit */
+  limit: number | null;
+}
+
 /** One more command to run beside the work. */
 export interface ExecBody {
   argv: string[];
@@ -910,6 +1030,39 @@ export interface FiguresOut {
 export interface FilesArrived {
   bytes: number;
   files: number;
+}
+
+/** What holds one GPU back. */
+export interface FindingOut {
+  cause: Cause;
+  rank: number;
+  host_name: string;
+  gpu: string;
+  gpu_index: number | null;
+  /** What is so, with its figures */
+  words: string;
+  /** What to change */
+  remedy: string;
+  /** The share of the GPU's time that it costs, 0 to 1 */
+  lost_ratio: number;
+  /** The same of the price per hour */
+  lost_per_hour: string;
+  evidence: EvidenceOut[];
+}
+
+/** What was found in a window: the last half hour of work that runs, the whole of what has ended. */
+export interface FindingsOut {
+  /** The answer in a sentence, also where nothing was found */
+  words: string;
+  cluster_id: string | null;
+  looked_from: string | null;
+  looked_to: string | null;
+  step_s: number;
+  /** GPUs that were looked at, at most 16 */
+  gpus: number;
+  /** Of these, with a minute of readings or more */
+  gpus_read: number;
+  findings: FindingOut[];
 }
 
 /** A span in which a rule would have fired. */
@@ -1693,6 +1846,13 @@ export interface KeptVolumeOut {
   problem: string | null;
 }
 
+/** One key of a sum. */
+export interface KeyOut {
+  /** Null: it has none */
+  id: string | null;
+  name: string;
+}
+
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
 export type Level = "see" | "use" | "manage";
 
@@ -1861,6 +2021,9 @@ export interface MachineClassOut {
   /** Where nothing is free: when the first lease with a set end ends; its renter can move it */
   ends_at: string | null;
 }
+
+/** The alerts that a user gets by mail without any channel: none, those that cannot wait (PAGE), or all that need somebody (PAGE and TICKET). */
+export type MailLevel = "none" | "urgent" | "all";
 
 /** An organisation of a user. */
 export interface MarketUserOrganisationOut {
@@ -2317,6 +2480,12 @@ export interface PageBindingOut {
   next_cursor: string | null;
 }
 
+export interface PageChannelOut {
+  items: ChannelOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageCheckpointOut {
   items: CheckpointOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2337,6 +2506,12 @@ export interface PageCommandOut {
 
 export interface PageDeletedProjectOut {
   items: DeletedProjectOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageDeliveryOut {
+  items: DeliveryOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2463,6 +2638,12 @@ export interface PageProviderOut {
 
 export interface PageReceiptOut {
   items: ReceiptOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageScheduleOut {
+  items: ScheduleOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2929,6 +3110,23 @@ export interface ProvingOut {
   host_id: string;
 }
 
+/** Hours of each day in which only alerts of the severity page are sent; the others follow together. */
+export interface QuietBody {
+  /** Such as 22:00 */
+  begin: string;
+  /** Such as 07:00; before the begin: on the next day */
+  end: string;
+  /** Such as Europe/Berlin */
+  time_zone?: string;
+}
+
+/** Hours in which only alerts of the severity page are sent. */
+export interface QuietOut {
+  begin: string;
+  end: string;
+  time_zone: string;
+}
+
 /** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only, and of them those in the scope of `revenue`. */
 export interface Rates {
   rented: string;
@@ -3068,6 +3266,24 @@ export interface RenewBody {
   tls_csr_pem: string;
   wall_ns: number;
   proof: string;
+}
+
+/** Sums of a period. Those of the cells add up to the totals, whatever they are divided by. */
+export interface ReportOut {
+  measures: string[];
+  /** By measure: money, GPU hours, ratio or incidents */
+  units: Record<string, string>;
+  by: string[];
+  view: string;
+  first_day: string;
+  last_day: string;
+  time_zone: string;
+  currency: string;
+  test_money: boolean;
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  totals: Record<string, string | null>;
+  /** By day, or the greatest of the first measure first */
+  cells: CellOut[];
 }
 
 /** Requirements of the workload. */
@@ -3262,6 +3478,15 @@ export interface RouteOut {
   analysis: AnalysisOut | null;
 }
 
+/** A page of such rows. */
+export interface RowsOut {
+  items: SourceRowOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+  /** Of all pages */
+  count: number;
+}
+
 /** The checkpoint that was saved; null: nothing new was whole. */
 export interface SavedOut {
   checkpoint: CheckpointOut | null;
@@ -3271,6 +3496,44 @@ export interface SavedOut {
 export interface SavedVolumesOut {
   volumes: KeptVolumeOut[];
 }
+
+/** A report that is sent to you by mail. */
+export interface ScheduleBody {
+  name: string;
+  /** Minute, hour, day, month, weekday: `0 7 1 * *` */
+  cron: string;
+  time_zone?: string;
+  measure?: string;
+  by?: string;
+  /** As it is when the mail is sent */
+  period?: string;
+  view?: string;
+  /** Values by dimension */
+  filters?: Record<string, string>;
+}
+
+/** A schedule of yours. */
+export interface ScheduleOut {
+  id: string;
+  name: string;
+  cron: string;
+  time_zone: string;
+  measure: string;
+  by: string;
+  period: string;
+  view: string;
+  filters: Record<string, string>;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  next_at: string;
+  sent_at: string | null;
+  /** Why the last one was not sent */
+  problem: string | null;
+}
+
+/** Whose alerts a channel gets: the user's own (those of all their projects), a project's, all of an organisation's projects, or the installation's. */
+export type Scope = "me" | "project" | "organisation" | "operators";
 
 /** The value of a secret. Hosts of work that names the secret get it. It is never shown again. */
 export interface SecretBody {
@@ -3482,6 +3745,23 @@ export interface SlotOut {
   tier: string | null;
 }
 
+/** A row that a figure is the sum of: what one host ran of a rental, the time of a slot, or an incident. */
+export interface SourceRowOut {
+  source: string;
+  /** Of the rental, the slot, or what had the incident */
+  id: string;
+  name: string;
+  workload_id: string | null;
+  /** When it began, or the begin of the period */
+  at: string;
+  /** By dimension */
+  keys: Record<string, string>;
+  /** By measure: money as a decimal text, hours of GPUs, a ratio, or a count; null of no time */
+  values: Record<string, string | null>;
+  /** The path of its receipt, with receipts and transfers */
+  receipt: string | null;
+}
+
 /** The kind of what spends, and whose spending can be limited. */
 export type SpenderKind = "project" | "token" | "service_account";
 
@@ -3542,6 +3822,15 @@ export interface StartBody {
   max_price_per_hour?: string | null;
   /** For the image; to be given again where it was at the creation */
   registry_login?: RegistryLoginBody | null;
+}
+
+/** The statement of a project, a provider or everybody. */
+export interface StatementOut {
+  view: string;
+  name: string;
+  reports: ReportOut[];
+  /** By when they were posted, seconds after what they pay */
+  transfers: TransfersOut[];
 }
 
 /** One step of a cluster's way. */
@@ -3745,6 +4034,15 @@ export interface TransferOut {
   memo: string;
   /** RFC 3339 in UTC, with milliseconds */
   at: string;
+}
+
+/** What the ledger posted of one kind. */
+export interface TransfersOut {
+  kind: string;
+  /** A decimal amount of money */
+  given: string;
+  /** A decimal amount of money */
+  got: string;
 }
 
 /** A host that a person has to look after: it is degraded, offline or in quarantine. */
