@@ -98,7 +98,14 @@ def _found(world: World, alert_id: str) -> Any:
 
 def _rule_routes(app: FastAPI, world: World) -> None:
     def made(rule_id: str, body: Json) -> Json:
-        rest = {"event": None, "metric": None, "scope": {}, "owner": "operators", "created_at": at(), "created_by": ME}
+        rest: Json = {
+            "event": None,
+            "metric": None,
+            "scope": {},
+            "owner": "operators",
+            "created_at": at(),
+            "created_by": ME,
+        }
         return rest | body | {"id": rule_id}
 
     @app.get("/api/v1/alert-rules")

@@ -193,7 +193,12 @@ async def _alerts(client: httpx2.AsyncClient, world: World) -> None:
     assert_described(await client.post("/alert-rules", json=asked), alert_routes.OwnRuleOut, 201)
     quiet = {"rule": None, "cause": HOST, "ends_at": "2030-01-01T00:00:00.000Z", "reason": "fans"}
     assert_described(await client.post("/alert-silences", json=quiet), alert_routes.SilenceOut, 201)
-    hook = {"name": "hook", "kind": "webhook", "target": "https://example.org/hook", "scope": "project"}
+    hook: dict[str, object] = {
+        "name": "hook",
+        "kind": "webhook",
+        "target": "https://example.org/hook",
+        "scope": "project",
+    }
     hook |= {"min_severity": "ticket", "rules": [], "quiet": None, "digest_minutes": None, "is_enabled": True}
     assert_described(await client.post("/channels", json=hook), channel_routes.ChannelMadeOut, 201)
     assert_described(await client.post("/channels/channel_0/test"), channel_routes.DeliveryOut)
