@@ -25,6 +25,7 @@ export function Bell({ me }: { me: Me }) {
       onChange={setOpened}
       position="bottom-end"
       width="min(400px, calc(100vw - 16px))"
+      shadow="md"
       trapFocus
       returnFocus
     >
