@@ -40,7 +40,7 @@ async def test_the_shop_is_narrowed_in_the_address_and_rent_keeps_the_filter(pag
     rows = main.get_by_role("region", name="Machine types", exact=True).locator("tbody tr")
     await expect(rows).to_have_count(1)  # the real one
     await main.get_by_role("button", name=re.compile(r"^Show \d+ simulated machine types$")).click()
-    await expect(rows.filter(has_text="A100").first).to_contain_text("next lease ends in 2 h")
+    await expect(rows.filter(has_text="A100").first).to_contain_text("next lease ends in 3 h")
     await expect(rows.filter(has_text="A100").first.get_by_role("link")).to_have_text("Queue a job")
     await expect(main.get_by_role("img", name=re.compile(r"^GPUs by price: 0\.95 .* free"))).to_be_visible()
     await main.get_by_label("GPU", exact=True).select_option("H100")

@@ -28,7 +28,7 @@ async def test_the_operators_home_counts_what_is_idle_rented_and_faulty_and_what
     await signed_in(page, served, "/")
     of_gpus = page.get_by_test_id("uses-gpu")
     await expect(of_gpus).to_have_text(re.compile(r"Rented\s*2\s*Idle\s*61\s*Paused\s*0\s*Faulty\s*1\s*Offline\s*0"))
-    await expect(page.get_by_test_id("revenue-today")).to_contain_text("0.0876")
+    await expect(page.get_by_test_id("revenue-today")).to_contain_text("0.0877")
     await expect(page.get_by_test_id("revenue-week")).to_contain_text("1.812")
     await expect(page.get_by_role("region", name="Recent events")).to_contain_text("workbench joined")
     served.world.event("host.lost", [HOST], "workbench is silent")

@@ -32,7 +32,7 @@ async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_
     await expect(places.first).to_contain_text("No cost")
     await expect(places.first).to_contain_text("Recommended")
     runpod = places.filter(has_text="runpod/on-demand")
-    await expect(runpod).to_contain_text("0.67 USD (0.57 to 0.84)")
+    await expect(runpod).to_contain_text("0.68 USD (0.58 to 0.84)")
     await expect(runpod).to_contain_text("not connected")
     await expect(runpod.get_by_role("link")).to_have_count(0)
     await page.get_by_role("button", name="places that cannot do it").click()

@@ -150,7 +150,7 @@ async def _story(page: Page, market: Stack, provider: ProviderProcess) -> None:
         await bob.get_by_role("button", name="Continue with acme").click()
         await expect(bob.get_by_role("alert")).to_contain_text("The identity provider acme cannot be used now")
         await page.goto(f"{url}/health")
-        await expect(page.get_by_text("provider away").first).to_be_visible()
+        await expect(page.get_by_text("Identity provider does not answer").first).to_be_visible()
 
         provider.start()  # with another key
         await _by_acme(bob, url, "bob")

@@ -124,7 +124,7 @@ def test_one_rental_is_one() -> None:
     slot = Slot("h100/C", "", price, (price,), free=1, rentals=1)
 
     assert "1 rental of H100 · grade C began" in reasons(slot)[1]
-    assert "2 rentals began" in reasons(replace(slot, rentals=2))[1]
+    assert "2 rentals of H100 · grade C began" in reasons(replace(slot, rentals=2))[1]
 
 
 # --- metrics ----------------------------------------------------------------------------------------------------------

@@ -42,10 +42,15 @@ port, bind, life = int(os.environ["PROOF_PORT"]), os.environ["PROOF_BIND"], int(
 lock = threading.Lock()
 def say(**found):
     with lock: print("windrow-proof " + json.dumps(found), flush=True)
-children = []
+children, starting = [], threading.RLock()
+def start(words, **given):
+    with starting:
+        children.append(subprocess.Popen(words, **given))
+        return children[-1]
 def end(*_):
-    for child in children: child.terminate()
-    os._exit(0)
+    with starting:
+        for child in children: child.terminate()
+        os._exit(0)
 signal.signal(signal.SIGTERM, end)
 def ssh():
     places = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin"
@@ -60,8 +65,7 @@ def ssh():
     options = ["PidFile=none", "AuthorizedKeysFile=none", "PasswordAuthentication=no", "PubkeyAuthentication=no"]
     options += ["KbdInteractiveAuthentication=no", "UsePAM=no", "ListenAddress=" + bind]
     words = [server, "-D", "-e", "-f", "/dev/null", "-p", str(port), "-h", key]
-    child = subprocess.Popen(words + [w for o in options for w in ("-o", o)])
-    children.append(child)
+    child = start(words + [w for o in options for w in ("-o", o)])
     for _ in range(50):
         if child.poll() is not None: return False
         try:
@@ -131,8 +135,7 @@ def measure():
     for card in asked:
         given = dict(os.environ, PROOF_CARD=json.dumps(card))
         words = [sys.executable, "-c", os.environ["PROOF_BENCHMARK"]]
-        child = subprocess.Popen(words, env=given, stderr=subprocess.DEVNULL)
-        children.append(child)
+        child = start(words, env=given, stderr=subprocess.DEVNULL)
         begun.append((card, child))
     for card, child in begun:
         try: code = child.wait(max(0.1, ends - time.monotonic()))
