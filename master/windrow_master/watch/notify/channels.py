@@ -6,7 +6,7 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from windrow_master.identity.model import INSTALLATION_ROLES, PROJECT_ROLES, Principal, Role
-from windrow_master.identity.people_lookup import is_colleague, whole_user_of
+from windrow_master.identity.people_lookup import is_colleague, own_user_of, whole_user_of
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.notify import apprise_services
@@ -178,7 +178,7 @@ class ChannelService:
         """The alerts that the caller's user gets by mail. Raises Forbidden for a project's own token."""
 
         def read(uow: UnitOfWork) -> MailLevel:
-            user = whole_user_of(uow, principal)
+            user = own_user_of(uow, principal)
             return uow[ChannelRepository].mail_levels([user.id]).get(user.id, MailLevel.URGENT)
 
         return await self._store.read(read)
