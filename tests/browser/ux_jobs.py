@@ -221,7 +221,9 @@ async def see_earnings(hand: Hand, scene: Scene) -> None:
 
 async def mend_a_gpu(hand: Hand, scene: Scene) -> None:
     needs = hand.page.get_by_role("region", name="Needs attention")
-    await hand.click("provider-0000 · GPU 2", "link", within=needs)
+    await hand.click(re.compile("provider-0000, GPU 2$"), "link", within=needs)
+    await hand.sees(hand.page.get_by_text("What to do"))
+    await hand.click(re.compile("provider-0000, GPU 2$"), "link", within=hand.page.get_by_role("main"))
     await hand.sees(hand.page.get_by_role("heading", name="What to do"))
     await hand.sees(hand.page.get_by_label("command for the host", exact=True), "nvidia-smi -r -i 2")
 
