@@ -10,6 +10,7 @@ import { PageButton } from "../app/PageButton.tsx";
 import { amount, count, DASH, duration, exact, money, plain, shortIds, words } from "../parts/format.ts";
 import { PrintIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Subject } from "../parts/Subject.tsx";
 import { Simulated, TestMoney } from "../parts/state.tsx";
 import { figure, identity, moment, Named, simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -255,10 +256,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
           />
         </Panel>
         <Text size="xs" className="wr-quiet wr-break">
-          Receipt {plain(receipt.id)} · machine{" "}
-          <Link to="/clusters/$clusterId" params={{ clusterId: receipt.cluster_id }}>
-            {plain(receipt.cluster_id)}
-          </Link>
+          Receipt {plain(receipt.id)} · machine <Subject id={receipt.cluster_id} />
         </Text>
       </div>
     </>
