@@ -225,7 +225,7 @@ async def mend_a_gpu(hand: Hand, scene: Scene) -> None:
     await hand.sees(hand.page.get_by_text("What to do"))
     await hand.click(re.compile("provider-0000, GPU 2$"), "link", within=hand.page.get_by_role("main"))
     await hand.sees(hand.page.get_by_role("heading", name="What to do"))
-    await hand.sees(hand.page.get_by_label("command for the host", exact=True), "nvidia-smi -r -i 2")
+    await hand.sees(hand.page.get_by_text("Reboot the host."))
 
 
 async def drain_a_relay(hand: Hand, scene: Scene) -> None:

@@ -1,12 +1,20 @@
 // The link of an id: to its page, or to its events where it has no page.
+import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
+import { me as meQuery } from "../api/queries.ts";
+import type { Role } from "../api/types.ts";
 import { useMayOpen } from "../app/PageButton.tsx";
 import { plain, shortId } from "./format.ts";
+
+/** True for who sees what strangers do on own hosts, and not the pages of it. */
+export const isOfStrangers = (roles: readonly Role[]): boolean =>
+  roles.includes("provider") && !roles.includes("operator") && !roles.includes("auditor");
 
 /** A cluster or a job has a page for who may read rentals; for others its id is only a text. */
 export function Subject({ id, name }: { id: string | null | undefined; name?: string | undefined }) {
   const readsClusters = useMayOpen("/clusters");
   const readsJobs = useMayOpen("/jobs");
+  const roles = useQuery(meQuery).data?.roles ?? [];
   if (!id) return <>–</>;
   const text = name ? (
     <span className="wr-break wr-name" title={plain(id)}>
@@ -43,6 +51,7 @@ export function Subject({ id, name }: { id: string | null | undefined; name?: st
       </Link>
     );
   if (id.startsWith("cluster_") && !readsClusters) return text;
+  if (id.startsWith("workload_") && isOfStrangers(roles)) return text;
   if (id.startsWith("cluster_"))
     return (
       <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>
