@@ -4,13 +4,13 @@ import { Button, Group, Switch, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
-import { me as meQuery, receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
+import { receipt as receiptQuery, receipts as receiptsQuery } from "../api/queries.ts";
 import type { Receipt, ReceiptLine, ReceiptTransfer } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { amount, count, DASH, duration, exact, money, plain, shortIds, words } from "../parts/format.ts";
 import { PrintIcon } from "../parts/icons.tsx";
 import { Empty, Facts, Loaded, PageHead, Panel } from "../parts/page.tsx";
-import { isOfStrangers, Subject } from "../parts/Subject.tsx";
+import { Subject } from "../parts/Subject.tsx";
 import { Simulated, TestMoney } from "../parts/state.tsx";
 import { figure, identity, moment, Named, simulated } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -170,7 +170,6 @@ const TRANSFERS: readonly Column<ReceiptTransfer>[] = [
 ];
 
 function ReceiptView({ receipt }: { receipt: Receipt }) {
-  const roles = useQuery(meQuery).data?.roles ?? [];
   const sum = (text: string | null) => `${amount(text, EXACT)} ${plain(receipt.currency)}`;
   return (
     <>
@@ -257,8 +256,7 @@ function ReceiptView({ receipt }: { receipt: Receipt }) {
           />
         </Panel>
         <Text size="xs" className="wr-quiet wr-break">
-          Receipt {plain(receipt.id)} · machine{" "}
-          {isOfStrangers(roles) ? plain(receipt.cluster_id) : <Subject id={receipt.cluster_id} />}
+          Receipt {plain(receipt.id)} · machine <Subject id={receipt.cluster_id} />
         </Text>
       </div>
     </>

@@ -7,7 +7,7 @@ import { useMayOpen } from "../app/PageButton.tsx";
 import { plain, shortId } from "./format.ts";
 
 /** True for who sees what strangers do on own hosts, and not the pages of it. */
-export const isOfStrangers = (roles: readonly Role[]): boolean =>
+const isOfStrangers = (roles: readonly Role[]): boolean =>
   roles.includes("provider") && !roles.includes("operator") && !roles.includes("auditor");
 
 /** A cluster or a job has a page for who may read rentals; for others its id is only a text. */
@@ -51,7 +51,7 @@ export function Subject({ id, name }: { id: string | null | undefined; name?: st
       </Link>
     );
   if (id.startsWith("cluster_") && !readsClusters) return text;
-  if (id.startsWith("workload_") && isOfStrangers(roles)) return text;
+  if (/^(cluster|job|workload)_/.test(id) && isOfStrangers(roles)) return text;
   if (id.startsWith("cluster_"))
     return (
       <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: id }}>
