@@ -102,7 +102,7 @@ async def first_usable_ms(page: Page, served: Served) -> float:
 
 
 async def use(page: Page) -> None:
-    """What a person does in the table, within USED_S."""
+    """Scrolls, sorts and filters the table as a person does, within USED_S."""
     await page.mouse.move(700, 500)
     for _ in range(20):
         await page.mouse.wheel(0, 2_400)

@@ -51,7 +51,7 @@ class Config:
     sample_every_s: int = 1
     """Of simulated hosts: the least seconds between two samples."""
     has_faults: bool = False
-    """Of simulated hosts: a few of them break."""
+    """True if a few of the simulated hosts break."""
     is_sure: bool = False
     is_json_wanted: bool = False
     is_speed_wanted: bool = False

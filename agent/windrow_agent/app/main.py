@@ -67,7 +67,7 @@ JOINS_AT_ONCE: Final = 4
 DIALS_AT_ONCE: Final = 64
 """Of the simulated hosts of a process, which have one machine's processors: more would all be too late together."""
 FAULT_AFTER_S: Final = 20.0
-"""Of a simulated host: it is listed by then, as a host that worked before."""
+"""Time until a simulated host breaks; by then the market lists it as a working host."""
 RESTART_ADVISED_CHECK_S: Final = 30.0
 EXIT_RESTART: Final = 75
 """Asks a supervisor to start the agent again at once (EX_TEMPFAIL): the driver's library was replaced."""

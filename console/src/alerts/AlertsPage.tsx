@@ -1,4 +1,4 @@
-// The page of alerts in tabs: those that are open, those that are over, rules, silences, channels.
+// The page of alerts in tabs: open alerts, history, rules, silences, channels.
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";

@@ -1,4 +1,4 @@
-// Rules: one's own, with the form that adds one, and those that are built in.
+// The user's own alert rules with their form, and the built-in rules.
 import { Button, Group, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";

@@ -148,7 +148,7 @@ export interface AlertOut {
   simulated: boolean;
 }
 
-/** One's own rules, and those that are built in. */
+/** The caller's own alert rules, and the built-in rules. */
 export interface AlertRulesOut {
   items: OwnRuleOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -1037,6 +1037,8 @@ export interface FilesArrived {
 /** What holds one GPU back. */
 export interface FindingOut {
   cause: Cause;
+  /** The cause in a few words */
+  title: string;
   rank: number;
   host_name: string;
   gpu: string;
@@ -2026,7 +2028,7 @@ export interface MachineClassOut {
   ends_at: string | null;
 }
 
-/** The alerts that a user gets by mail without any channel: none, those that cannot wait (PAGE), or all that need somebody (PAGE and TICKET). */
+/** How many alerts a user gets by mail without a channel. URGENT: severity page alone. ALL: page and ticket. */
 export type MailLevel = "none" | "urgent" | "all";
 
 /** An organisation of a user. */

@@ -1,4 +1,4 @@
-// The list of the account's clusters: those that run or wait, and at a press those that ended and the Master's tests.
+// The list of the account's machines. Switches add ended machines and the Master's test rentals.
 
 import { Button, Group, Switch } from "@mantine/core";
 import { Link } from "@tanstack/react-router";

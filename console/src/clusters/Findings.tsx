@@ -7,16 +7,6 @@ import { Chart } from "../parts/Chart.tsx";
 import { percent, perHour, plain } from "../parts/format.ts";
 import { Loaded, Panel } from "../parts/page.tsx";
 
-const TITLES: Readonly<Record<Finding["cause"], string>> = {
-  hot: "Slowed down by heat",
-  power_capped: "Slowed down by its power limit",
-  idle: "Idle",
-  pcie_bound: "Waits for the PCIe link",
-  cpu_bound: "Waits for the processors",
-  data_starved: "Waits for its data",
-  memory_nearly_full: "Memory nearly full",
-};
-
 /** of: `/clusters/ID` or `/jobs/ID`. */
 export function Findings({ of, over }: { of: string; over: boolean }) {
   const query = useQuery(findingsQuery(of, over));
@@ -50,7 +40,7 @@ function One({ one, found }: { one: Finding; found: Found }) {
   const lost = one.lost_ratio > 0 ? `${percent(one.lost_ratio)} of the GPU, ${perHour(one.lost_per_hour)}.` : "";
   return (
     <div>
-      <Alert color={one.lost_ratio > 0 ? "yellow" : "gray"} variant="light" title={TITLES[one.cause]}>
+      <Alert color={one.lost_ratio > 0 ? "yellow" : "gray"} variant="light" title={plain(one.title)}>
         <Text size="sm">
           {plain(one.words)} {lost && `It costs ${lost}`}
         </Text>

@@ -93,7 +93,7 @@ function mending(steps: readonly Step[], host: Place, isFaulty: boolean): Step[]
 /** Faults whose remedy serves for any other fault of the same GPU, the heaviest first. */
 const HEAVIEST = ["gpu.lost", "gpu.remap_failed", "gpu.host_fault"];
 
-/** The rank of a condition by its code, with or without its GPU; those that are not named come after them. */
+/** The rank of a condition by its code, with or without its GPU. Codes without a rank come last. */
 function rank(code: string): number {
   const found = HEAVIEST.indexOf(code.split(":")[0] ?? "");
   return found < 0 ? HEAVIEST.length : found;

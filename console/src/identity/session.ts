@@ -92,7 +92,7 @@ export async function use(session: SignedIn): Promise<void> {
   await readAgain();
 }
 
-/** Let this tab act in another project of the user, and those that are opened from now on. */
+/** Let this tab, and tabs opened later, act in another project of the user. */
 export async function switchProject(projectId: string): Promise<void> {
   await post(`/projects/${encodeURIComponent(projectId)}/use`);
   keepProject(projectId);

@@ -1,4 +1,4 @@
-// The dialog of reports that are sent by mail: those that there are, and another one of what the page shows.
+// The dialog of reports by mail: lists the schedules, and adds one for the report that the page shows.
 import { ActionIcon, Group, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";

@@ -278,7 +278,7 @@ class BuiltInRuleOut(Out):
 
 
 class AlertRulesOut(answers.Page[OwnRuleOut]):
-    """One's own rules, and those that are built in."""
+    """The caller's own alert rules, and the built-in rules."""
 
     built_in: list[BuiltInRuleOut]
 

@@ -17,7 +17,7 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
 from windrow_master.jobs.model import JobId
 from windrow_master.watch.findings import looks
-from windrow_master.watch.findings.model import Cause, Finding
+from windrow_master.watch.findings.model import TITLES, Cause, Finding
 from windrow_proto.errors import NotFound
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Inventory
@@ -41,6 +41,7 @@ class FindingOut(Out):
     """What holds one GPU back."""
 
     cause: Cause
+    title: Annotated[str, Field(description="The cause in a few words")]
     rank: int
     host_name: str
     gpu: str
@@ -162,6 +163,7 @@ def _shown(one: Finding, price: Microcents) -> dict[str, Any]:
     """price: of one GPU for an hour, rounded down."""
     return FindingOut.of(
         one,
+        title=TITLES[one.cause],
         rank=one.card.rank,
         host_name=one.card.host_name,
         gpu=one.card.gpu,

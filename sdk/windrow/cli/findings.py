@@ -6,16 +6,6 @@ from windrow.cli.output import print_json, say
 from windrow.client import Client
 from windrow.words import counted
 
-TITLES = {
-    "hot": "slowed down by heat",
-    "power_capped": "slowed down by its power limit",
-    "idle": "idle",
-    "pcie_bound": "waits for the PCIe link",
-    "cpu_bound": "waits for the processors",
-    "data_starved": "waits for its data",
-    "memory_nearly_full": "memory nearly full",
-}
-
 
 def print_findings(api: Client, path: str, as_json: bool) -> None:
     """Prints the findings of `/jobs/ID` or `/clusters/ID`."""
@@ -25,7 +15,7 @@ def print_findings(api: Client, path: str, as_json: bool) -> None:
         return
     say(answer["words"])
     for one in answer["findings"]:
-        say(f"\n{_gpu(one)}: {TITLES.get(one['cause'], 'held back')}")
+        say(f"\n{_gpu(one)}: {one['title']}")
         say(f"  {one['words']}")
         if one["lost_ratio"] > 0:
             say(f"  It costs {one['lost_ratio']:.0%} of the GPU, {one['lost_per_hour']} an hour.")

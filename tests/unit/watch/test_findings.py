@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from windrow_master.watch.findings import looks, rules
-from windrow_master.watch.findings.model import CardFacts, Cause, Line, Readings
+from windrow_master.watch.findings.model import TITLES, CardFacts, Cause, Line, Readings
 from windrow_proto.ids import HostId
 
 STEP_MS = 10_000
@@ -77,7 +77,7 @@ def test_each_planted_cause_is_named_with_its_evidence(cause: Cause) -> None:
     found = rules.finding(card, read)
     assert found is not None
     assert found.cause is cause
-    assert found.evidence
+    assert found.evidence and TITLES[cause]
     assert "GPU 3 of rack7-node2" in found.words
     assert found.remedy.endswith((".", "next one."))
     assert 0 <= found.lost <= 1

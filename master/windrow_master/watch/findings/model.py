@@ -33,6 +33,18 @@ class Cause(StrEnum):
     MEMORY_NEARLY_FULL = "memory_nearly_full"
 
 
+TITLES: Final[Mapping[Cause, str]] = {
+    Cause.HOT: "Slowed down by heat",
+    Cause.POWER_CAPPED: "Slowed down by its power limit",
+    Cause.IDLE: "Idle",
+    Cause.PCIE_BOUND: "Waits for the PCIe link",
+    Cause.CPU_BOUND: "Waits for the processors",
+    Cause.DATA_STARVED: "Waits for its data",
+    Cause.MEMORY_NEARLY_FULL: "Memory nearly full",
+}
+"""Each cause in a few words."""
+
+
 @dataclass(frozen=True, slots=True)
 class CardFacts:
     """What is known of a card and of the work on it. cpus: processors of the work; serves: it waits for

@@ -50,8 +50,7 @@ class Scope(StrEnum):
 
 
 class MailLevel(StrEnum):
-    """The alerts that a user gets by mail without any channel: none, those that cannot wait (PAGE), or all that need
-    somebody (PAGE and TICKET)."""
+    """How many alerts a user gets by mail without a channel. URGENT: severity page alone. ALL: page and ticket."""
 
     NONE = "none"
     URGENT = "urgent"
