@@ -59,6 +59,24 @@ async def test_a_reload_and_a_second_tab_stay_signed_in_and_another_browser_does
     await expect(second.get_by_role("status").filter(has_text="not valid. Sign in again.")).to_be_visible()
 
 
+async def test_a_filled_form_outlives_its_session_for_its_own_person(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    await signed_in(page, served)
+    await page.goto(f"{served.url}/new?what=job")
+    await page.get_by_role("textbox", name="Command").fill("python train.py")
+
+    served.world.is_signed_out = True
+    await page.evaluate("window.dispatchEvent(new Event('visibilitychange'))")  # what is shown is asked for again
+    await expect(page.get_by_role("status").filter(has_text="What you filled in is kept.")).to_be_visible()
+    await expect(page.get_by_role("textbox", name="Command")).to_be_hidden()
+
+    served.world.is_signed_out = False
+    await page.get_by_role("button", name="Use a token instead").click()
+    await page.get_by_role("textbox", name="Token").fill(served.sign_in_url.rpartition("=")[2])
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("textbox", name="Command")).to_have_value("python train.py")
+
+
 async def test_signing_out_in_one_tab_signs_nobody_in_again(page: Page, pretend: Pretend) -> None:
     served = pretend()
     await signed_in(page, served)

@@ -118,6 +118,11 @@ export const queryClient: QueryClient = new QueryClient({
   },
 });
 
+let before: Me | null = null;
+
+/** Who was signed in last; null: nobody was. */
+export const meBefore = (): Me | null => before;
+
 export function signedOut(): void {
   if (secret() === null && queryClient.getQueryData(me.queryKey) !== null) queryClient.setQueryData(me.queryKey, null);
 }
@@ -179,7 +184,8 @@ export const me = queryOptions<Me | null>({
     await handedOver();
     if (secret() === null) return null;
     try {
-      return await whoIsHere(signal);
+      before = await whoIsHere(signal);
+      return before;
     } catch (failure) {
       if (!(failure instanceof ApiProblem && failure.problem.status === 401)) throw failure;
       return null;

@@ -23,7 +23,7 @@ import {
   useSyncExternalStore,
 } from "react";
 import { connection } from "../api/connection.ts";
-import { me as meQuery, queryClient } from "../api/queries.ts";
+import { meBefore, me as meQuery, queryClient } from "../api/queries.ts";
 import { whyRefused } from "../api/secret.ts";
 import type { Me, Role } from "../api/types.ts";
 import { InvitationPage } from "../identity/InvitationPage.tsx";
@@ -33,6 +33,7 @@ import { roleNames } from "../identity/roles.ts";
 import { SignInAgain } from "../identity/SignInAgain.tsx";
 import { SignInPage } from "../identity/SignInPage.tsx";
 import { type Brought, useBrought } from "../identity/session.ts";
+import { isFilled } from "../parts/filled.ts";
 import { amount, duration, plain } from "../parts/format.ts";
 import { AutoIcon, KeyboardIcon, MoonIcon, SearchIcon, SunIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, ProblemNote, Waiting } from "../parts/page.tsx";
@@ -63,10 +64,19 @@ export function Frame() {
       </main>
     );
   }
-  return query.data === null ? (
-    <SignInPage brought={null} me={null} done={used} note={whyRefused()} />
-  ) : (
-    <Signed me={query.data} />
+  // A form outlives the session in which it was filled in: it waits behind the sign-in page for its own person.
+  const waits = query.data === null && whyRefused() !== null && isFilled() ? meBefore() : null;
+  const shown = query.data ?? waits;
+  const note = waits === null ? whyRefused() : `${whyRefused()} What you filled in is kept.`;
+  return (
+    <>
+      {shown !== null && (
+        <div style={{ display: waits === null ? "contents" : "none" }}>
+          <Signed key={shown.user?.id ?? shown.account.id} me={shown} />
+        </div>
+      )}
+      {query.data === null && <SignInPage brought={null} me={null} done={used} note={note} />}
+    </>
   );
 }
 

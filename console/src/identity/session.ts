@@ -2,10 +2,11 @@
 // server.
 import { useCallback, useEffect, useState } from "react";
 import { ApiProblem, post, SESSION, SIGN_IN, SIGN_IN_PASSWORD, send } from "../api/client.ts";
-import { INVITATION_KEY, me, queryClient, signedOut } from "../api/queries.ts";
+import { INVITATION_KEY, me, meBefore, queryClient, signedOut } from "../api/queries.ts";
 import { keepProject, keepSecret, signOutHere } from "../api/secret.ts";
 import type { LinkRedeemed, Me, SignedIn } from "../api/types.ts";
 import { FRAGMENTS } from "../app/early.ts";
+import { isFilled } from "../parts/filled.ts";
 import { type CameBack, takeCameBack } from "./providerFlow.ts";
 
 /** A secret that signs in: a token, as `windrow up` prints it, or a sign-in link of an account, which works once. */
@@ -86,10 +87,14 @@ export async function whoIs(session: SignedIn): Promise<Me> {
 export const isSame = (one: Me, other: Me): boolean =>
   one.user || other.user ? one.user?.id === other.user?.id : one.account.id === other.account.id;
 
-/** Go on with this session. What was read in another one is forgotten. */
+/** Go on with this session. What was read in another one is forgotten, but for a form that its person goes on with. */
 export async function use(session: SignedIn): Promise<void> {
+  const before = isFilled() ? meBefore() : null;
+  const goesOn = before !== null && isSame(before, await whoIs(session));
   keepSecret(session.secret);
-  await readAgain();
+  if (!goesOn) return readAgain();
+  await queryClient.fetchQuery({ ...me, staleTime: 0 });
+  void queryClient.invalidateQueries();
 }
 
 /** Let this tab, and tabs opened later, act in another project of the user. */

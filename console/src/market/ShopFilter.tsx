@@ -101,12 +101,12 @@ export function ShopFilter({ all, anyPrice, filter, change, clear }: Props) {
         {bins.length > 0 && <Prices bins={bins} filter={filter} change={change} />}
         <Group gap="xs">
           {more.length > 0 && (
-            <Button variant="subtle" color="gray" onClick={toggle} aria-expanded={opened}>
+            <Button variant="default" onClick={toggle} aria-expanded={opened}>
               {opened ? "Fewer filters" : "More filters"}
             </Button>
           )}
           {Object.keys(filter).length > 0 && (
-            <Button variant="subtle" color="gray" onClick={clear}>
+            <Button variant="default" onClick={clear}>
               Clear the filter
             </Button>
           )}

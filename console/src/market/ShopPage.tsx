@@ -96,7 +96,7 @@ export function ShopPage() {
             />
             {folded.length > 0 && (
               <Group px={12} py={8} className="wr-no-print">
-                <Button variant="subtle" color="gray" onClick={() => unfold(true)}>
+                <Button variant="default" onClick={() => unfold(true)}>
                   Show {count(folded.length)} simulated {folded.length === 1 ? "machine type" : "machine types"}
                 </Button>
               </Group>

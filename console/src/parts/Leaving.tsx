@@ -2,11 +2,13 @@
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useBlocker } from "@tanstack/react-router";
 import { Dialog } from "./Dialog.tsx";
+import { useFilled } from "./filled.ts";
 
 const always = () => true;
 
 /** when: there is something to lose; the browser asks too, before it closes or loads again. */
 export function AskBeforeLeaving({ when, title, text }: { when: boolean; title: string; text: string }) {
+  useFilled(when);
   const blocker = useBlocker({ shouldBlockFn: always, disabled: !when, withResolver: true });
   if (blocker.status !== "blocked") return null;
   return (
