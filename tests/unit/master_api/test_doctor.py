@@ -111,10 +111,10 @@ def _let_doctor_ask(market: Market, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def examined(capsys: pytest.CaptureFixture[str]) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code of `windrow doctor --json`, and the checks that failed."""
+    """The exit code of `windrow doctor --json`, and the checks that failed; what the Master logs comes before."""
     run = get_command(main.app)
     code = await asyncio.to_thread(lambda: run(["doctor", "--json"], standalone_mode=False))
-    return int(code or 0), [one for one in json.loads(capsys.readouterr().out) if not one["ok"]]
+    return int(code or 0), [one for one in json.loads(capsys.readouterr().out.splitlines()[-1]) if not one["ok"]]
 
 
 async def test_a_market_that_is_well_fails_nothing(market: Market, capsys: pytest.CaptureFixture[str]) -> None:
