@@ -58,13 +58,14 @@ def _master(health: Any) -> list[Check]:
 
 
 def _need(group: Any) -> Check:
-    """One kind of trouble: what has it, what is known of it, what to do."""
+    """One kind of trouble, by its code where it has one: what has it, what is known of it, what to do."""
     affected = group["affected"]
     places = [one["name"] + (f" GPU {one['gpu']}" if one["gpu"] is not None else "") for one in affected]
     more = group["count"] - len(affected)
     where = ", ".join(dict.fromkeys(places)) + (f" and {more} more" if more > 0 else "")
     said = " ".join(dict.fromkeys(f"{one['detail'].rstrip('.')}." for one in affected if one["detail"]))
-    return group["title"], False, f"{where}: {said} {group['remedy']}".replace("  ", " ").strip()
+    name = group["kind"].partition(":")[2] or group["title"]
+    return name, False, f"{where}: {said} {group['remedy']}".replace("  ", " ").strip()
 
 
 def _is_unsaid(rule: str) -> bool:
