@@ -563,6 +563,30 @@ class ConditionCode(StrEnum):
         "Put a valid certificate and its key into the files that WINDROW_TLS_CERT_FILE and WINDROW_TLS_KEY_FILE name. "
         "They are read again every ten seconds.",
     )
+    MASTER_LOG_LAG = _master(
+        "master.log_lag",
+        "History is behind",
+        Effect.NONE,
+        Severity.TICKET,
+        "The newest samples in the history are minutes old: charts and reports of now wait for them.",
+        "Look at the load and the disk of the Master's machine, and at the metrics store, if there is one.",
+    )
+    MASTER_BACKUP_OLD = _master(
+        "master.backup_old",
+        "Last backup is old",
+        Effect.NONE,
+        Severity.TICKET,
+        "The last backup of the market was made more than two days ago, or none is known.",
+        "Make one: `windrow-master backup FILE`, or repair the timer that does.",
+    )
+    MASTER_STANDBY_GONE = _master(
+        "master.standby_gone",
+        "Stand-by Master is missing",
+        Effect.NONE,
+        Severity.TICKET,
+        "Another Master waited to take over, and none does any more: if this one ends, nobody leads.",
+        "Start the other Master again on the same database. If there is to be none any more, restart this one.",
+    )
     MASTER_BUG_MET = _master(
         "master.bug_met",
         "Bug in the Master",

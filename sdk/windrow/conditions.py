@@ -319,6 +319,18 @@ CONDITIONS: Final[dict[str, str]] = {
         "taken. Put a valid certificate and its key into the files that WINDROW_TLS_CERT_FILE and "
         "WINDROW_TLS_KEY_FILE name. They are read again every ten seconds."
     ),
+    "master.log_lag": (
+        "The newest samples in the history are minutes old: charts and reports of now wait for them. Look at "
+        "the load and the disk of the Master's machine, and at the metrics store, if there is one."
+    ),
+    "master.backup_old": (
+        "The last backup of the market was made more than two days ago, or none is known. Make one: `windrow-"
+        "master backup FILE`, or repair the timer that does."
+    ),
+    "master.standby_gone": (
+        "Another Master waited to take over, and none does any more: if this one ends, nobody leads. Start the "
+        "other Master again on the same database. If there is to be none any more, restart this one."
+    ),
     "master.bug_met": (
         "The Master has met a bug of its own within a day. The bug ended only what met it. Look in the Master's"
         " log for the last event that ends with `_crashed`, and report its traceback."

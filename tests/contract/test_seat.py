@@ -17,7 +17,7 @@ from tests.waiting import poll
 from windrow_master.store.engine import APPLICATION, IDLE_IN_TRANSACTION_MS
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.leader import GONE_NS, LEASE_NS, SURE_NS
-from windrow_master.store.leadership import Candidate, Claim
+from windrow_master.store.leadership import STANDBY_GONE_NS, Candidate, Claim
 from windrow_master.store.repository import TermRepository
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -131,6 +131,40 @@ def test_the_log_is_fenced_before_a_leader_without_session_is_followed(masters: 
     store.write_now(note, name="fenced by its row alone")
     first.leadership.beat(store.epoch, pytest.fail)
     first.leadership.check()
+
+
+def test_a_leader_misses_a_stand_by_that_there_was_and_none_that_there_never_was(masters: Masters) -> None:
+    with mock.patch("windrow_master.store.leadership.Leadership.keep", lambda *_: None):
+        first = claimed(masters.candidate("a"))
+        epoch = masters.lead(first).epoch
+
+    def missed(leads: Claim, epoch: int) -> bool:
+        assert leads.leadership.beat(epoch, pytest.fail)
+        masters.clock.advance(STANDBY_GONE_NS)
+        return bool(list(leads.leadership.conditions()))
+
+    assert not missed(first, epoch)
+    second = masters.candidate("b")
+    second.ask()
+    assert not missed(first, epoch)
+    assert not missed(first, epoch), "it waits"
+    second.close()
+    poll(lambda: missed(first, epoch))
+
+
+def test_a_stand_by_that_leads_now_misses_the_other(masters: Masters) -> None:
+    with mock.patch("windrow_master.store.leadership.Leadership.keep", lambda *_: None):
+        first = claimed(masters.candidate("a"))
+        store, second = masters.lead(first), masters.candidate("b")
+        second.ask()
+        first.leadership.beat(store.epoch, pytest.fail)
+        second.ask()
+        store.close()
+        later = claimed(second)
+        epoch = masters.lead(later).epoch
+    assert later.leadership.beat(epoch, pytest.fail)
+    masters.clock.advance(STANDBY_GONE_NS)
+    assert [code for code, _, _ in later.leadership.conditions()] == ["master.standby_gone"]
 
 
 def test_a_leader_that_is_connected_and_silent_is_followed_after_its_lease(masters: Masters) -> None:

@@ -69,7 +69,7 @@ async def test_an_xid_that_programs_cause_is_the_tenants_and_its_slot_runs_on(wo
     world.fake.state.xid(SICK, 13)
     text, fields = await told(world, "gpu.xid")
     assert fields == {"leased": "true", "workload": workload_id, "xid": "13", "blame": "tenant"}
-    assert text.startswith("XID 13, caused by the program that rents this GPU")
+    assert text.startswith("XID 13: a program's kernel failed")
     assert await world.look() == before
     assert before.slots[world.uuid(SICK)] == ("running", None)
 

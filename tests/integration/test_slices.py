@@ -135,7 +135,7 @@ async def test_a_fault_in_a_slice_faults_it_and_no_neighbour(world: HealthWorld)
     assert (after.slots[second][0], after.slots[first]) == ("faulted", ("free", None))
     ((text, fields),) = await world.events("gpu.xid")
     assert (fields["slice"], fields["blame"]) == (second, "host")
-    assert text.startswith(f"XID 94 in slice {second}, a fault of the host")
+    assert text.startswith("XID 94: ")
     await decide(world, AdminEvent.ACTIVATE)
     assert (await world.look()).slots[second][0] == "faulted", "it stands until the driver is opened anew"
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from windrow_agent.core.gpu_port import Condition, GpuEvent, GpuEventKind, GpuHealth
+from windrow_proto import xids
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.model import Event
 from windrow_proto.units import GIB, SECOND
@@ -39,17 +40,8 @@ SLOWED_BY_DRIVER: Final = 0x20
 """The driver lowers clocks to keep a hot card below its limit. Under load many sound cards live there, and what it
 costs shows in their measured speed; a card that must do so while nobody rents it has a cooling that fails."""
 
-TENANT_XIDS: Final = frozenset({13, 31, 43, 45, 68, 109})
-"""Faults that a program causes by itself; NVIDIA's Kubernetes device plugin passes over the same ones by default."""
-
 AFTERMATH_NS: Final = 10 * SECOND
 """A program that an XID ended may be seen to end before the XID is heard, and ending one causes XIDs (45) as well."""
-
-CARD_XIDS: Final = frozenset({79, 95})
-"""Off the bus, and "uncontained": the whole card's, whichever slice the driver heard of it in."""
-
-BENIGN_XIDS: Final = frozenset({63, 64, 92})
-"""Records of memory repair; whether it worked is in the row remaps, which have conditions of their own."""
 
 
 class Availability(StrEnum):
@@ -115,13 +107,13 @@ def holder(now: str | None, last: tuple[str, int] | None, now_ns: int) -> str | 
 
 def stricken(event: GpuEvent) -> str:
     """The card, or the slice of it, that an event is about: what the driver puts down to a slice stays in it."""
-    is_contained = event.slice_uuid and event.kind is GpuEventKind.XID and event.number not in CARD_XIDS
+    is_contained = event.slice_uuid and event.kind is GpuEventKind.XID and event.number not in xids.CARD_XIDS
     return event.slice_uuid if is_contained else event.uuid
 
 
 def blame(xid: int, is_leased: bool) -> Blame:
     """What programs cause is the tenant's while there is one; what they do not is the host's, whoever rents."""
-    if xid not in TENANT_XIDS:
+    if xid not in xids.PROGRAM_XIDS:
         return Blame.HOST
     return Blame.TENANT if is_leased else Blame.NOBODY
 
@@ -130,8 +122,7 @@ def after_event(state: GpuState, event: GpuEvent, now_ns: int) -> GpuState:
     """The state after one event: faults of the host count at once and stand until the driver is opened again."""
     match event.kind:
         case GpuEventKind.XID:
-            harmless = event.number in TENANT_XIDS or event.number in BENIGN_XIDS
-            faulted = state.faulted or not harmless
+            faulted = state.faulted or event.number not in xids.PROGRAM_XIDS | xids.RECORD_XIDS
         case GpuEventKind.ECC_UNCORRECTED | GpuEventKind.UNAVAILABLE:
             faulted = True
         case GpuEventKind.RECOVERY_ACTION:
@@ -203,7 +194,7 @@ def event_of(event: GpuEvent, workload_id: str | None) -> Event:
         if event.pid is not None:
             fields |= {"pid": str(event.pid), "process": event.process}
         where = f" in slice {event.slice_uuid}" if event.slice_uuid else ""
-        detail = f"XID {event.number}{where}, {_SAID[found]}" + (f": {event.detail}" if event.detail else "")
+        detail = f"{xids.name_of(event.number)}{where}; {_SAID[found]}" + (f": {event.detail}" if event.detail else "")
     elif event.kind is GpuEventKind.RECOVERY_ACTION:
         fields["action"] = str(event.number)
     elif event.kind is GpuEventKind.ECC_UNCORRECTED and event.number:

@@ -1,15 +1,13 @@
-// The health page: the state of the Master, of hosts that need somebody, and of each Access.
-import { Text } from "@mantine/core";
+// The health page: the state of the Master, what needs attention as on the home, and each relay.
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { health as healthQuery } from "../api/queries.ts";
 import type { Health } from "../api/types.ts";
-import { Conditions } from "../parts/Conditions.tsx";
+import { Needs } from "../home/Needs.tsx";
 import { bytes, count, duration, measured, percent, plain } from "../parts/format.ts";
 import { Empty, Facts, Loaded, PageHead, Panel, Reasons } from "../parts/page.tsx";
 import { State } from "../parts/state.tsx";
 import type { Tone } from "../parts/states.ts";
-import { events, figure, identity, moment, Named, state } from "../tables/columns.tsx";
+import { events, figure, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 
@@ -46,7 +44,7 @@ export function HealthPage() {
     <div className="wr-page">
       <PageHead title="Health" />
       <Loaded query={query}>
-        {({ master, accesses, fleet }) => (
+        {({ master, accesses }) => (
           <div className="wr-stack">
             <Panel title="Master">
               <Facts
@@ -66,8 +64,7 @@ export function HealthPage() {
                 <Reasons reasons={master.problems} />
               </Panel>
             ) : null}
-            <Conditions found={master.conditions} />
-            <Fleet fleet={fleet} />
+            <Needs calm="Every host and relay is well" />
             <Panel title={`Relays (${accesses.length})`} bare>
               <DataTable
                 of={["relay", "relays"]}
@@ -86,49 +83,6 @@ export function HealthPage() {
         )}
       </Loaded>
     </div>
-  );
-}
-
-type Troubled = Health["fleet"]["troubled"][number];
-
-const TROUBLED_COLUMNS: readonly Column<Troubled>[] = [
-  {
-    id: "name",
-    name: "Host",
-    value: (row) => row.name,
-    cell: (row) => (
-      <Named isSimulated={row.simulated}>
-        <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: row.id }}>
-          {plain(row.name)}
-        </Link>
-      </Named>
-    ),
-  },
-  state("State", (row) => row.headline),
-  { id: "reason", name: "Why", value: (row) => row.reason },
-  { id: "remedy", name: "What to do", value: (row) => row.remedy },
-];
-
-/** The hosts that a person has to look after. */
-function Fleet({ fleet }: { fleet: Health["fleet"] }) {
-  const { hosts, gpus, troubled, troubled_count } = fleet;
-  const more = troubled_count - troubled.length;
-  return (
-    <Panel title={`Hosts that need somebody (${count(troubled_count)})`} bare>
-      <Text size="sm" className="wr-quiet" px="md" py={8}>
-        {`${count(gpus.faulty)} of ${count(gpus.total)} GPUs faulty, ${count(gpus.offline)} offline; `}
-        {`${count(hosts.offline)} of ${count(hosts.total)} hosts offline.`}
-        {more > 0 && ` ${count(more)} hosts more are not shown.`}
-      </Text>
-      <DataTable
-        of={["host", "hosts"]}
-        columns={TROUBLED_COLUMNS}
-        id={(row) => row.id}
-        rows={troubled}
-        bare
-        empty={<Empty title="Every host is well" />}
-      />
-    </Panel>
   );
 }
 

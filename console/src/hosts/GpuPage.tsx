@@ -281,7 +281,16 @@ function Timeline({ gpu, events }: { gpu: GpuWhole; events: readonly EventRow[] 
 
 const XID_COLUMNS: readonly Column<EventRow>[] = [
   { ...moment<EventRow>("at", "When", (event) => event.at), width: 96 },
-  { id: "xid", name: "XID", number: true, value: (event) => field(event, "xid") },
+  {
+    id: "xid",
+    name: "XID",
+    value: (event) => event.title,
+    cell: (event) => (
+      <a className="wr-link" href={`/docs/xids#xid-${field(event, "xid")}`} target="_blank" rel="noopener">
+        {plain(event.title)}
+      </a>
+    ),
+  },
   { id: "blame", name: "Caused by", value: blamed },
   {
     id: "workload",

@@ -124,7 +124,7 @@ def _rank(group: Group) -> tuple[int, int, int]:
 
 def _of_host(groups: _Groups, entry: Entry) -> None:
     host, shown = entry.host, headline(entry)
-    if shown.word in ("retired", "maintenance", "draining", "enrolled", "verifying"):
+    if shown.word in ("retired", "maintenance", "enrolled", "verifying"):
         return  # people have decided so, or it is on its way
     one = Affected(host.name, shown.reason, host.host_id, simulated=host.simulated)
     if shown.word == "quarantined":

@@ -7,6 +7,7 @@ from typing import Final
 from windrow_master.fleet.host_events import words_of
 from windrow_proto import conditions
 from windrow_proto.conditions import ConditionCode
+from windrow_proto.xids import XIDS
 
 RAISED: Final = "condition.raised"
 CLEARED: Final = "condition.cleared"
@@ -82,6 +83,8 @@ def title_of(kind: str, subjects: Sequence[str], fields: Mapping[str, str]) -> s
     if kind in (RAISED, CLEARED):
         heading = conditions.heading_of(fields.get("code", ""))
         return heading if kind == RAISED else f"Solved: {heading}"
+    if kind == "gpu.xid" and (code := fields.get("xid", "")).isdecimal() and int(code) in XIDS:
+        return XIDS[int(code)].name
     known = _TITLES.get(kind)
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""Gives the market to Prometheus: jobs and clusters that have not ended, the wait in the queue, earnings."""
+"""Gives the market to Prometheus: jobs and clusters that have not ended, the wait in the queue, earnings, alerts."""
 
 from typing import Final
 
@@ -19,6 +19,11 @@ async def market_figures(services: Services) -> list[Figure]:
     figures = [
         *(Figure("jobs", "Jobs that have not ended", count, {"state": state}) for state, (count, _) in jobs.items()),
         *(Figure("clusters", "Clusters that are there", count, {"phase": phase}) for phase, count in clusters.items()),
+    ]
+    alerts = await services.alerts.counts()
+    figures += [
+        Figure("alerts", "Alerts that are open", count, {"rule": rule, "severity": severity, "state": state})
+        for (rule, severity, state), count in sorted(alerts.items())
     ]
     now_ns = services.clock.wall_ns()
     _, oldest_ns = jobs.get(JobState.QUEUED, (0, now_ns))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slots_shown
+from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, needs, slots_shown
 from windrow_master.fleet.model import AdminState, Slot
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
@@ -17,8 +17,6 @@ from windrow_proto.units import DAY, Microcents
 
 DAYS: Final = 31
 """Known of what was earned: a month has no more."""
-TROUBLED: Final = ("quarantined", "offline", "degraded")
-"""The words of hosts that a person has to look after."""
 
 
 @dataclass(slots=True)
@@ -82,8 +80,8 @@ def glance(entries: Iterable[Entry], book: PriceBook | None, owner: AccountId | 
 
 def troubled(entries: Iterable[Entry]) -> list[tuple[Entry, Headline]]:
     """Return the hosts that a person has to look after, by name."""
-    shown = ((entry, headline(entry)) for entry in entries)
-    return sorted((one for one in shown if one[1].word in TROUBLED), key=lambda one: one[0].host.name)
+    found = [(entry, shown) for entry in entries if (shown := needs(entry)) is not None]
+    return sorted(found, key=lambda one: one[0].host.name)
 
 
 def _count_gpus(sums: Glance, entry: Entry) -> set[str]:

@@ -74,7 +74,7 @@ from windrow_master.prices.shipped import shipped
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
-from windrow_master.recovery.last import last
+from windrow_master.recovery.last import BackupAge
 from windrow_master.reports import schedules as report_schedules
 from windrow_master.reports.schedules import ScheduleService
 from windrow_master.reports.service import ReportService
@@ -373,7 +373,7 @@ class _Parts:
 
     @cached_property
     def alerts(self) -> AlertService:
-        watched = Watched(self.fleet.view, self.telemetry, self._stated, lambda: _backup_at_ns(self.data_dir))
+        watched = Watched(self.fleet.view, self.telemetry, self._stated)
         return AlertService(self.store, self.clock, watched, self.deliveries, silenced_until)
 
     def _stated(self) -> Iterator[Stated]:
@@ -557,6 +557,7 @@ class _Parts:
     @cached_property
     def health(self) -> HealthSources:
         disk_space = self.settings.disk_space
+        began_ns = self.store.read_now(lambda uow: uow.terms.first_at_ns())
         found = HealthSources(
             telemetry=lambda: wiring_history.health(self.telemetry),
             accesses=self.trunk_accesses.summaries,
@@ -566,7 +567,8 @@ class _Parts:
                 self.audit.conditions,
                 GivenUp(self.clock).conditions,
                 Unreadable(self.clock).conditions,
-                lambda: wiring_history.conditions(self.telemetry),
+                lambda: wiring_history.conditions(self.telemetry, self.clock.wall_ns()),
+                BackupAge(self.data_dir, self.clock, began_ns).conditions,
                 self.hub.conditions,
                 self.identity.providers.conditions,
                 self.mail.conditions,
@@ -580,6 +582,8 @@ class _Parts:
         )
         if isinstance(self.clock, SteadyClock):
             found.conditions.append(self.clock.conditions)
+        if self.claim is not None:
+            found.conditions.append(self.claim.leadership.conditions)
         if disk_space is not None:
             found.conditions.append(disk_space.conditions)
             found.figures.append(lambda: _disk_figures(disk_space))
@@ -723,11 +727,6 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
             "restore these from a backup.",
             subject=str(folder),
         ) from error
-
-
-def _backup_at_ns(data_dir: Path) -> int | None:
-    found = last(data_dir)
-    return None if found is None else found.made_at_ns
 
 
 def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from windrow_master.api.services import Figure
 from windrow_master.fleet.service import FleetService
@@ -21,7 +21,7 @@ from windrow_proto.ballast import ReservedDisk
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock, Disk, Rng
-from windrow_proto.units import SECOND
+from windrow_proto.units import MINUTE, SECOND
 
 
 def telemetry_of(
@@ -99,11 +99,19 @@ def event_writer(store: Store, subject: str) -> Tell:
     return write
 
 
-def conditions(telemetry: TelemetryService) -> Iterable[Stated]:
-    """For health: the log, while it cannot be written."""
+LAG_NS: Final = 2 * MINUTE
+"""Samples wait for less in a history that is well."""
+
+
+def conditions(telemetry: TelemetryService, now_ns: int) -> Iterable[Stated]:
+    """For health: the log, while it cannot be written, and a history that is behind it."""
     if telemetry.log.problem:
         detail = f"Samples are not stored: {telemetry.log.problem} The agents keep theirs and send them again."
         yield ConditionCode.MASTER_LOG_FAILED, detail, telemetry.log.problem_since_ns
+    lag_ns = telemetry.health().lag_ns
+    if lag_ns >= LAG_NS:
+        detail = f"The newest samples in the history are {lag_ns // MINUTE} min old."
+        yield ConditionCode.MASTER_LOG_LAG, detail, now_ns - lag_ns
 
 
 def health(telemetry: TelemetryService) -> dict[str, Any]:

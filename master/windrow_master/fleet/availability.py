@@ -13,7 +13,7 @@ that holds is said: it is degraded where a person has to look after it or one of
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -42,6 +42,8 @@ HOST_WORDS: Final = (
 """The order in which one fact hides another in the one word that is shown for a host."""
 AT_WORK: Final = HOST_WORDS[HOST_WORDS.index("degraded") :]
 """The words of a host that may take work, as far as its link and people's decisions go."""
+TROUBLED: Final = ("quarantined", "offline", "degraded")
+"""The words of hosts that a person has to look after."""
 HOST_STATES: Final = dict.fromkeys((*HOST_WORDS, *map(str, AdminState), *map(str, LinkState)))
 """All that a list of hosts can be narrowed to."""
 UNVERIFIED: Final = "it was faulty, and was not verified since"
@@ -104,6 +106,11 @@ class Trouble:
     known: ConditionCode | None = None
     since_ns: int | None = None
 
+    @property
+    def is_minor(self) -> bool:
+        """True if a host is as good as others with it, though a person has to look at it within days."""
+        return self.known is not None and self.known.effect is Effect.NONE and self.known.severity is not Severity.PAGE
+
 
 def slot_shown(host: Host, slot: Slot) -> Shown:
     """The state of one slot by itself: a whole GPU, a part of one, or processors."""
@@ -155,7 +162,7 @@ def headline(entry: Entry) -> Headline:
         return Headline("enrolled", _OFFLINE[LinkState.UNSEEN], state)
     if host.verify_state is VerifyState.VERIFYING:
         return Headline("verifying", "its hardware is being checked", state)
-    found = troubles(entry)
+    found = [one for one in troubles(entry) if not one.is_minor]
     if found:
         return Headline("degraded", _told(entry, found), state, _remedies(found))
     return _at_work(entry)
@@ -226,6 +233,15 @@ def troubles(entry: Entry) -> tuple[Trouble, ...]:
     return tuple(_troubles(entry))
 
 
+def needs(entry: Entry) -> Headline | None:
+    """Return what a person has to look after at this host, in a line; None: nothing."""
+    shown, host = headline(entry), entry.host
+    if shown.word in TROUBLED:
+        return None if host.link_state is LinkState.UNKNOWN and shown.word == "offline" else shown
+    found = troubles(entry) if shown.word == "draining" or shown.word in AT_WORK else ()
+    return replace(shown, reason=_told(entry, found), remedy=_remedies(found)) if found else None
+
+
 def _troubles(entry: Entry) -> Iterator[Trouble]:
     """By the host's conditions, and the GPUs that are faulty though no condition says so any more."""
     host, told = entry.host, set[GpuUuid]()
@@ -233,8 +249,6 @@ def _troubles(entry: Entry) -> Iterator[Trouble]:
     for one in host.conditions:
         known, subject = find(one.code), split(one.code)[1]
         if known is None or known.severity is Severity.INFO:
-            continue
-        if known.effect is Effect.NONE and known.severity is not Severity.PAGE:
             continue
         gpu = cards.get(subject)
         if gpu is not None and known.effect is Effect.FAULT:

@@ -49,10 +49,13 @@ from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
 from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.xids import name_of
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
 MISUSE_EVERY_NS: Final = 10 * MINUTE
 """A host that comes back and does it again fills no list of events."""
+XID_FRESH_NS: Final = MINUTE
+"""An XID that is older says nothing of a fault that is found now."""
 SPEEDS_NS: Final = 5 * MINUTE
 """Cards are measured once a day, and reading all of their figures takes long."""
 _REASONS: Final = {
@@ -337,8 +340,9 @@ class HostRegistry:
                 continue  # a challenge is told of as a whole
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or heading_of(code)
-            text = f"{after.name}: {words}" if code in now else f"{after.name}: solved: {heading_of(code)}"
             subjects = tuple(filter(None, split(code)[1:]))
+            words = _xid_words(uow, code, subjects) or words
+            text = f"{after.name}: {words}" if code in now else f"{after.name}: solved: {heading_of(code)}"
             if code.startswith(conditions.MASTERS_CODES):
                 uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
                 uow.audit("master", kind, after.host_id, words, {"code": code})
@@ -491,3 +495,12 @@ def _changed(before: Inventory, after: Inventory) -> dict[str, str]:
 
 def _hardware(inventory: Inventory) -> tuple[object, ...]:
     return inventory.driver_version, tuple(sorted((gpu.uuid, gpu.pci_device_id) for gpu in inventory.gpus))
+
+
+def _xid_words(uow: UnitOfWork, code: str, subjects: Sequence[str]) -> str:
+    """The XID behind a hardware fault, if the host has just reported one; else empty."""
+    if split(code)[0] != ConditionCode.GPU_HOST_FAULT or not subjects:
+        return ""
+    rows = uow.events.newest(subjects[0], kind="gpu.xid", limit=1)
+    xid = rows[0].fields.get("xid", "") if rows and uow.now_wall_ns - rows[0].at_ns < XID_FRESH_NS else ""
+    return name_of(int(xid)) if xid.isdecimal() else ""

@@ -5,7 +5,7 @@ database alone: every write transaction checks its epoch (store.py).
 """
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,12 +18,17 @@ from windrow_master.store.leader import BEAT_NS, LeaderObservation, Seat, has_lo
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.open_errors import explained
 from windrow_master.store.tables import leader
+from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Fenced, StorageFailed
 from windrow_proto.ports import Clock
-from windrow_proto.units import seconds
+from windrow_proto.units import MINUTE, seconds
 
 CLASS: Final = 0x4C656164
 """The class of the advisory locks that the leaders' sessions hold, one per epoch."""
+WAITS: Final = 0x57616974
+"""The class of the advisory lock that the sessions of all Masters that wait share."""
+STANDBY_GONE_NS: Final = 5 * MINUTE
+"""A stand-by that is away for so long was not only started again."""
 
 _LOOK: Final = select(leader.c.epoch, leader.c.beat, leader.c.holder, leader.c.address)
 _BEAT: Final = update(leader).where(leader.c.epoch == bindparam("mine")).values(beat=leader.c.beat + 1)
@@ -31,6 +36,11 @@ _CLAIM: Final = text("SELECT pg_try_advisory_lock(:class, :mine)")
 _CLAIMED: Final = text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :class AND objid = :mine "
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_WAIT: Final = text("SELECT pg_try_advisory_lock_shared(:class, 0)")
+_WAITING: Final = text(
+    "SELECT count(DISTINCT pid) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = :class "
+    "AND pid <> pg_backend_pid() AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )
 _END: Final = text(
     "SELECT count(pg_terminate_backend(pid)) FROM (SELECT DISTINCT pid FROM pg_locks JOIN pg_stat_activity USING (pid) "
@@ -106,6 +116,15 @@ class Leadership:
         self._thread: threading.Thread | None = None
         self._beat_ns = clock.monotonic_ns()
         self._is_over = False
+        self._has_standby = False
+        """One waited since this one looked first: another, or this one itself."""
+        self._alone_since_ns: int | None = None
+
+    def conditions(self) -> Iterator[Stated]:
+        """For health: a stand-by that there was and that is gone."""
+        since_ns = self._alone_since_ns
+        if since_ns is not None and self._clock.wall_ns() - since_ns >= STANDBY_GONE_NS:
+            yield ConditionCode.MASTER_STANDBY_GONE, "No other Master waits to take over any more.", since_ns
 
     def check(self) -> None:
         """Raises Fenced while the last beat is so old that another may lead: at once in a process that was stopped and
@@ -120,8 +139,9 @@ class Leadership:
         except SQLAlchemyError:
             self._drop()
             raise
-        now_ns = self._clock.monotonic_ns()
-        self._seen = see(seat, self._seen, now_ns)
+        now_ns, before = self._clock.monotonic_ns(), self._seen
+        self._has_standby |= before is not None and before.epoch == seat.epoch and before.beat < seat.beat
+        self._seen = see(seat, before, now_ns)
         return seat, may_take(seat, self._seen, now_ns)
 
     def claim(self, epoch: int) -> bool:
@@ -153,9 +173,19 @@ class Leadership:
         self._drop()
 
     def _look(self) -> Seat:
+        is_new = self._connection is None
         session = self._session()
+        if is_new:
+            self._wait(session)
         row = session.execute(_LOOK).one()
         return Seat(row.epoch, row.beat, row.holder, row.address, self._is_claimed(session, row.epoch))
+
+    def _wait(self, session: Connection) -> None:
+        """Let the leader see that this one waits, as long as this session lasts."""
+        session.execute(_WAIT, {"class": WAITS})
+
+    def _waiting(self, session: Connection) -> int:
+        return int(session.scalar(_WAITING, {"class": WAITS}) or 0)
 
     def _claim(self, session: Connection, epoch: int) -> bool:
         return bool(session.scalar(_CLAIM, {"class": CLASS, "mine": epoch}))
@@ -194,11 +224,21 @@ class Leadership:
             session = self._session()
             if is_new:
                 self._claim(session, epoch)
-            return session.execute(_BEAT, {"mine": epoch}).rowcount == 1
+            is_held = session.execute(_BEAT, {"mine": epoch}).rowcount == 1
+            self._look_after_standby(session)
+            return is_held
         except SQLAlchemyError as error:
             self._drop()
             log.warning("leader_beat_failed", epoch=epoch, error=_reason(error))
             return None
+
+    def _look_after_standby(self, session: Connection) -> None:
+        is_there = self._waiting(session) > 0
+        self._has_standby |= is_there
+        if is_there or not self._has_standby:
+            self._alone_since_ns = None
+        elif self._alone_since_ns is None:
+            self._alone_since_ns = self._clock.wall_ns()
 
     def _session(self) -> Connection:
         if self._connection is None:

@@ -14,11 +14,11 @@ from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.model import NS_PER_MS, SeriesKey, SeriesQuery
 from windrow_master.watch.model import MASTER, OPERATORS, Clear, Raise, Signal
 from windrow_master.watch.own_rules import GAUGES, OwnRule, devices
-from windrow_master.watch.rules import BACKUP_NS, IDLE_NS, IDLE_RATIO, LEVELS, LOG_LAG_NS, RULES
+from windrow_master.watch.rules import IDLE_NS, IDLE_RATIO, LEVELS, RULES
 from windrow_proto.conditions import Stated
 from windrow_proto.ids import GpuUuid
 from windrow_proto.metrics import METRICS
-from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.units import MINUTE, SECOND
 
 Key = tuple[str, str, str]
 """Rule, cause, subject."""
@@ -56,29 +56,10 @@ def changes(told: Collection[Key], level: Level) -> list[Signal]:
 def of_master(level: Level, stated: Iterable[Stated]) -> None:
     """The conditions of the Master and its Accesses."""
     for code, detail, _ in stated:
-        if code.value in RULES:
-            level.add(_of_master(code.value, detail))
-
-
-def of_history(level: Level, lag_ns: int) -> None:
-    """How far the view of history is behind the log."""
-    if lag_ns >= LOG_LAG_NS:
-        level.add(_of_master("master.log_lag", f"The newest samples in it are {lag_ns // MINUTE} min old"))
-
-
-def of_backup(level: Level, made_at_ns: int | None, began_ns: int, now_ns: int) -> None:
-    """How old the last backup is. made_at_ns: None: none is known; began_ns: when the market began."""
-    age_ns = now_ns - (began_ns if made_at_ns is None else made_at_ns)
-    if age_ns >= BACKUP_NS:
-        text = (
-            f"The last one was made {age_ns // DAY} days ago" if made_at_ns is not None else "No backup is known here"
-        )
-        level.add(_of_master("master.backup_old", text))
-
-
-def _of_master(code: str, text: str) -> Raise:
-    rule = RULES[code]
-    return rule.raised(title=rule.title, cause=MASTER, subject=MASTER, name="Master", text=text, audiences=(OPERATORS,))
+        rule = RULES.get(code.value)
+        if rule is not None:
+            named = {"title": rule.title, "cause": MASTER, "subject": MASTER, "name": "Master"}
+            level.add(rule.raised(**named, text=detail, audiences=(OPERATORS,)))
 
 
 class Waits:

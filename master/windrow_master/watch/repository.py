@@ -130,6 +130,12 @@ class AlertRepository(Repository):
         found = self._alerts(query.where(alerts.c.cause == cause).order_by(alerts.c.resolved_at_ns.desc()).limit(1))
         return found[0] if found else None
 
+    def counts(self) -> Iterable[tuple[str, str, str, int]]:
+        """The number of open alerts by rule, severity and state."""
+        columns = alerts.c.rule, alerts.c.severity, alerts.c.state
+        query = select(*columns, func.count()).where(_IS_OPEN).group_by(*columns)
+        return [(row[0], row[1], row[2], row[3]) for row in self._connection.execute(query)]
+
     def open_alerts(self) -> Sequence[Alert]:
         """Every open alert."""
         return self._alerts(select(alerts).where(_IS_OPEN))

@@ -19,8 +19,6 @@ LEASE_NS: Final = 10 * MINUTE
 IDLE_NS: Final = 30 * MINUTE
 IDLE_RATIO: Final = 0.02
 """A GPU is idle while it is used no more than this."""
-LOG_LAG_NS: Final = 2 * MINUTE
-BACKUP_NS: Final = 2 * DAY
 BUDGETS: Final = MARKS
 """Percent of a budget at which its owner is told."""
 
@@ -83,6 +81,12 @@ BUILT_IN: Final = (
         _OPERATORS, "access.lost, access.back",
     ),
     Rule(
+        "relay.one_sided", _TICKET, "Relay does not pass everything on",
+        "Its hosts use another relay. Look at the relay's network and log, and start it again. If one host alone says "
+        "so, look at that host.",
+        _OPERATORS, "access.kept_back", lasts_ns=MOMENT_NS,
+    ),
+    Rule(
         "gpu.ecc", _TICKET, "Uncorrected memory errors of a GPU grow",
         "Drain the host (`windrow host drain HOST`) and reset the GPU. If they grow again, replace the card.",
         _HOST, "gpu.ecc_uncorrected", lasts_ns=MOMENT_NS,
@@ -134,16 +138,6 @@ BUILT_IN: Final = (
         "`windrow volume ls` shows its last version. What was written since is lost with the machine.",
         _RENTER, "volume.not_saved, volume.saved_in_part, volume.lost", lasts_ns=DAY,
     ),
-    Rule(
-        "master.log_lag", _TICKET, "History is behind",
-        "Look at the load and the disk of the Master's machine, and at the metrics store, if there is one.",
-        _OPERATORS, f"samples wait for {LOG_LAG_NS // MINUTE} minutes or more",
-    ),
-    Rule(
-        "master.backup_old", _TICKET, "Last backup is old",
-        "Make one: `windrow-master backup FILE`, or repair the timer that does.",
-        _OPERATORS, f"the last backup is older than {BACKUP_NS // DAY} days",
-    ),
 )  # fmt: skip
 
 
@@ -157,7 +151,7 @@ CONDITIONS: Final = tuple(_of(code) for code in ConditionCode if code.severity i
 """The rules of conditions; those for information alert nobody."""
 RULES: Final[Mapping[str, Rule]] = {rule.code: rule for rule in (*BUILT_IN, *CONDITIONS)}
 LEVELS: Final = (
-    "lease.idle", "master.log_lag", "master.backup_old",
+    "lease.idle",
     *(code.value for code in ConditionCode if code.scope in (Scope.MASTER, Scope.ACCESS)),
 )  # fmt: skip
 """Rules without events: what holds is looked at, and what holds no more is cleared."""

@@ -6,6 +6,7 @@ time   ─due───────▶
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -69,13 +70,11 @@ PREVIEW_STEP_NS: Final = 5 * MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is looked at. stated: the conditions of the Master; backup_at_ns: when the last backup was made, None: none
-    is known; it reads a file."""
+    """What is looked at. stated: the conditions of the Master."""
 
     view: FleetView
     telemetry: TelemetryService
     stated: Callable[[], Iterable[Stated]]
-    backup_at_ns: Callable[[], int | None]
 
     @property
     def live(self) -> LiveView:
@@ -111,7 +110,6 @@ class AlertService:
         self._told: set[levels.Key] | None = None
         self._idle, self._rules = Waits(), Waits()
         self._found: dict[str, tuple[int, Level]] = {}
-        self._began_ns = 0
         self._reconcile_due_ns = 0
         store.on_event(self._committed)
 
@@ -141,8 +139,7 @@ class AlertService:
         if self._told is None:
             codes = levels.rules_looked_at(self._own)
             self._told = await self._store.read(lambda uow: uow[AlertRepository].now_of_rules(codes))
-            self._began_ns = await self._store.read(lambda uow: uow.terms.first_at_ns())
-        level = await self._look(now_ns)
+        level = self._look(now_ns)
         found = levels.changes(self._told, level)
         if found:
             await self._store.write(partial(self._take, found), name="alerts.levels")
@@ -207,15 +204,13 @@ class AlertService:
             if said is not None:
                 self._engine.take(uow, said)
 
-    async def _look(self, now_ns: int) -> Level:
+    def _look(self, now_ns: int) -> Level:
         """All levels; those that cost more are as they were a moment ago."""
         watched, whole = self._watched, Level()
         levels.of_master(whole, watched.stated())
         slow, idle = self._found.get("slow"), self._found.get("idle")
         if slow is None or now_ns - slow[0] >= levels.SLOW_EVERY_NS:
             found = Level()
-            levels.of_history(found, watched.telemetry.health().lag_ns)
-            levels.of_backup(found, await asyncio.to_thread(watched.backup_at_ns), self._began_ns, now_ns)
             metric_rules = [rule for rule in self._own if rule.metric is not None]
             levels.of_rules(found, self._rules, metric_rules, watched.view, watched.live, now_ns)
             self._rules.end_look()
@@ -255,6 +250,14 @@ class AlertService:
             return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
 
         return await self._store.read(read)
+
+    async def counts(self) -> Mapping[tuple[str, str, str], int]:
+        """The number of open alerts by rule, severity and state: of each built-in rule at least how many fire, of
+        people's own rules together, as `own`."""
+        found = Counter({(code, str(rule.severity), str(AlertState.FIRING)): 0 for code, rule in RULES.items()})
+        for rule, severity, state, count in await self._store.read(lambda uow: uow[AlertRepository].counts()):
+            found[rule if rule in RULES else "own", severity, state] += count
+        return found
 
     async def get(self, principal: Principal, alert_id: str) -> AlertView:
         """One alert. Raises NotFound."""

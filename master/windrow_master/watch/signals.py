@@ -156,6 +156,14 @@ def _relay(row: EventRow, facts: Facts) -> Iterable[Signal]:
         )  # fmt: skip
 
 
+def _relay_kept_back(row: EventRow, facts: Facts) -> Iterable[Signal]:
+    access_id = subject(row, "access")
+    yield RULES["relay.one_sided"].raised(
+        cause=access_id, subject=access_id, name=f"relay {access_id[-4:]}", text=row.text, audiences=(OPERATORS,),
+        held_by=(("relay.down", access_id),),
+    )  # fmt: skip
+
+
 # --- work ---
 
 
@@ -256,6 +264,7 @@ READERS: Final[Mapping[str, Read]] = {
     **dict.fromkeys(("host.maintenance", "host.quarantined", "host.retired"), _host_decided),
     **dict.fromkeys(("gpu.ecc_uncorrected", "host.changed"), _host_moment),
     **dict.fromkeys(("access.lost", "access.back", "access.draining"), _relay),
+    "access.kept_back": _relay_kept_back,
     **{
         f"job.{state}": _job
         for state in ("queued", "starting", "running", "migrating", "succeeded", "failed", "cancelled", "lost")

@@ -6,15 +6,17 @@ import typer
 
 from windrow.cli.context import AsJson, Options
 from windrow.cli.exits import EXIT_FAILURE
-from windrow.cli.front_text import TROUBLED
 from windrow.cli.output import facts, print_json
 from windrow.client import Client
+from windrow.conditions import CONDITIONS
 from windrow.config import find
 from windrow.errors import WindrowClientError
 
 Check = tuple[str, bool, str]
-SHOWN_MAX: Final = 8
-"""Hosts told one by one: more would hide the other checks."""
+SAID: Final = frozenset(CONDITIONS) | {"host.lost", "host.quarantined", "relay.down"}
+"""Rules of alerts of which the list of what needs attention says the same, as it is now."""
+RENTED: Final = ("balance.", "budget.", "cluster.", "job.", "lease.", "volume.")
+"""The beginnings of rules about what is rented: the market is well all the same."""
 
 
 def doctor(context: typer.Context, as_json: AsJson = False) -> None:
@@ -38,45 +40,44 @@ def examine(options: Options) -> list[Check]:
         with Client(config) as api:
             me = api.get("/me")
             checks.append(("account", True, f"{me['account']['name']} ({', '.join(me['roles'])})"))
-            health = api.get("/operators/health") if "operator" in me["roles"] else {"accesses": None}
-            checks += _troubles(health)
-            if health["accesses"] is not None:
-                names = ", ".join(a.get("name") or f"relay {a['region']}" for a in health["accesses"])
-                checks.append(
-                    ("access", bool(health["accesses"]), names or "No relay is connected: start windrow-access.")
-                )
-            checks += _hosts(me, list(api.items("/hosts")))
+            if "operator" in me["roles"]:
+                checks += _master(api.get("/operators/health"))
+            checks += [_need(group) for group in api.get("/overview/attention")["items"]]
+            checks += [_alert(one) for one in api.items("/alerts", state="firing") if _is_unsaid(one["rule"])]
+            checks.append(_hosts(list(api.items("/hosts"))))
     except WindrowClientError as error:
         checks.append(("master", False, str(error)))
     return checks
 
 
-def _hosts(me: Any, hosts: list[Any]) -> list[Check]:
-    """Returns how many hosts are online, and each that needs the one who asks: an operator looks after all, a provider
-    after their own."""
+def _master(health: Any) -> list[Check]:
+    """What only the Master's health says: its problems, and the relays that are connected."""
+    found = [("master", False, str(problem)) for problem in health["master"]["problems"]]
+    names = ", ".join(one.get("name") or f"relay {one['region']}" for one in health["accesses"])
+    return [*found, ("access", True, names)] if names else found
+
+
+def _need(group: Any) -> Check:
+    """One kind of trouble, by its code where it has one: what has it, what is known of it, what to do."""
+    affected = group["affected"]
+    places = [one["name"] + (f" GPU {one['gpu']}" if one["gpu"] is not None else "") for one in affected]
+    more = group["count"] - len(affected)
+    where = ", ".join(dict.fromkeys(places)) + (f" and {more} more" if more > 0 else "")
+    said = " ".join(dict.fromkeys(f"{one['detail'].rstrip('.')}." for one in affected if one["detail"]))
+    name = group["kind"].partition(":")[2] or group["title"]
+    return name, False, f"{where}: {said} {group['remedy']}".replace("  ", " ").strip()
+
+
+def _is_unsaid(rule: str) -> bool:
+    return rule not in SAID and not rule.startswith(RENTED)
+
+
+def _alert(one: Any) -> Check:
+    return one["title"], False, f"{one['text'].rstrip('.')}. {one['remedy'] or ''}".strip()
+
+
+def _hosts(hosts: list[Any]) -> Check:
     if not hosts:
-        return [("hosts", False, "None: `windrow token add --join`, then its line on a host.")]
+        return "hosts", False, "None: `windrow token add --join`, then its line on a host."
     online = sum(host["link_state"] == "online" for host in hosts)
-    own, is_operator = me["account"]["id"], "operator" in me["roles"]
-    mine = [host for host in hosts if is_operator or host.get("owner_account") == own]
-    bad = [host for host in mine if host["headline"] in TROUBLED]
-    found = [("hosts", online > 0, f"{online} of {len(hosts)} online")]
-    found += [(f"host {host['name']}", False, _trouble(host)) for host in bad[:SHOWN_MAX]]
-    if len(bad) > SHOWN_MAX:
-        found.append(("hosts", False, f"{len(bad) - SHOWN_MAX} more need somebody: `windrow host ls`."))
-    return found
-
-
-def _trouble(host: Any) -> str:
-    said = f"{host['headline']}: {host.get('headline_reason') or ''}".rstrip(": .")
-    return f"{said}. {host.get('headline_remedy') or ''}".rstrip()
-
-
-def _troubles(health: Any) -> list[Check]:
-    """Returns the troubles that the Master itself reports, with the way out."""
-    master = health.get("master") or {"problems": [], "conditions": []}
-    found = [("master", False, str(problem)) for problem in master["problems"]]
-    return found + [
-        (str(one.get("title") or one["code"]), False, f"{one['detail']} {one.get('remedy', '')}".strip())
-        for one in master["conditions"]
-    ]
+    return "hosts", online > 0, f"{online} of {len(hosts)} online"

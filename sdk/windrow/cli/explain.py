@@ -1,4 +1,4 @@
-"""`windrow explain`: what the code of an error or a condition means and what to do about it; without a Master."""
+"""`windrow explain`: what the code of an error, a condition or an XID means, and what to do; without a Master."""
 
 from difflib import get_close_matches
 from textwrap import fill
@@ -11,12 +11,13 @@ from windrow.cli.tables import Column, Table, View, lists
 from windrow.conditions import CONDITIONS
 from windrow.errors import NotFound
 from windrow.explained import PARAGRAPHS, first_sentence
+from windrow.xids import XIDS
 
 CODES = Table(
     (Column("CODE", lambda one: one["code"]), Column("MEANING", lambda one: one["text"], most=60)),
     "There are no codes.",
 )
-KNOWN = PARAGRAPHS | CONDITIONS
+KNOWN = PARAGRAPHS | CONDITIONS | XIDS
 READABLE = 100
 """Columns of a paragraph at most."""
 
@@ -32,16 +33,16 @@ def explain(
         str | None,
         typer.Argument(
             metavar="CODE",
-            help="As an error ends with (no_capacity), or of a condition (gpu.lost); without: all codes.",
+            help="As an error ends with (no_capacity), of a condition (gpu.lost) or an XID (xid-79); without: all.",
             autocompletion=_matches,
         ),
     ] = None,
 ) -> None:
-    """Explain the code of an error or a condition: what happened, and what to do."""
+    """Explain the code of an error, a condition or an XID: what happened, and what to do."""
     if code is None:
         view.print(None, ({"code": one, "text": first_sentence(one, KNOWN)} for one in KNOWN))
         return
-    name = code.partition(":")[0]  # of a condition of one GPU, gpu.lost:GPU-1
+    name = code.partition(":")[0].replace("XID", "xid")  # of a condition of one GPU, gpu.lost:GPU-1
     if name not in KNOWN:
         near = get_close_matches(name, KNOWN, 1)
         hint = f" Did you mean {near[0]}?" if near else " List them: windrow explain"

@@ -201,7 +201,7 @@ def test_who_an_xid_is_put_down_to(xid: int, leased: bool, expected: Blame):
     holder = {"leased": "true", "workload": "work_1"} if leased else {"leased": "false"}
     evidence = {"xid": str(xid), "blame": expected.value, "pid": "4242", "process": "python3"}
     assert event.fields == {**holder, **evidence}
-    assert event.detail.startswith(f"XID {xid}, ")
+    assert event.detail.startswith(f"XID {xid}: ")
     assert event.detail.endswith(": Ch 00000008")
     unknown = availability.event_of(GpuEvent(GpuEventKind.XID, UUID, xid), None)
     assert not {"pid", "process", "workload"} & set(unknown.fields)

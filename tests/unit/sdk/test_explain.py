@@ -16,6 +16,7 @@ from windrow.errors import NotFound
 from windrow.explained import PARAGRAPHS
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.errors import table
+from windrow_proto.xids import XIDS
 
 
 def windrow(*words: str) -> None:
@@ -52,6 +53,14 @@ def test_a_condition_is_explained_by_the_words_of_its_table(capsys: pytest.Captu
     windrow("explain", "gpu.lost:GPU-1", "--json")
     lost = ConditionCode.GPU_LOST
     assert json.loads(capsys.readouterr().out) == {"code": lost, "text": f"{lost.words} {lost.remedy}"}
+
+
+@pytest.mark.parametrize("asked", ["xid-79", "XID-79"])
+def test_an_xid_is_explained_by_the_words_of_its_table(capsys: pytest.CaptureFixture[str], asked: str) -> None:
+    windrow("explain", asked, "--json")
+    said = json.loads(capsys.readouterr().out)
+    assert said["code"] == "xid-79"
+    assert said["text"].startswith(f"{XIDS[79].name}. Mostly caused by the hardware. {XIDS[79].remedy}")
 
 
 def test_a_code_that_is_none_names_the_nearest() -> None:

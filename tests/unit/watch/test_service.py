@@ -43,8 +43,8 @@ class MortalNotifier:
 
 
 def service(store: Store, clock: ManualClock, notifier: Notifier, stated: list[Stated] | None = None) -> AlertService:
-    telemetry: Any = SimpleNamespace(live=None, health=lambda: SimpleNamespace(lag_ns=0))
-    watched = Watched(FleetView(), telemetry, lambda: stated or [], lambda: clock.wall_ns())
+    telemetry: Any = SimpleNamespace(live=None)
+    watched = Watched(FleetView(), telemetry, lambda: stated or [])
     return AlertService(store, clock, watched, notifier, silenced_until)
 
 

@@ -66,6 +66,12 @@ def test_a_condition_is_told_to_operators_and_the_hosts_owner_by_its_own_row() -
     assert over == [Clear("host_1", "gpu.hot", "GPU-1")]
 
 
+def test_a_relay_that_keeps_messages_back_is_told_of_once_unless_it_is_down() -> None:
+    one = raised(read("access.kept_back", "access_1", "host_1"))
+    assert (one.rule, one.cause, one.audiences) == ("relay.one_sided", "access_1", (OPERATORS,))
+    assert one.held_by == (("relay.down", "access_1"),) and one.lasts_ns == HOUR
+
+
 @pytest.mark.parametrize("code", ["gpu.initialising", "of.another.version", ""])
 def test_a_condition_for_information_alerts_nobody(code: str) -> None:
     assert read("condition.raised", "host_1", code=code) == []
