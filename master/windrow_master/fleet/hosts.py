@@ -330,7 +330,7 @@ class HostRegistry:
         return lost
 
     def _tell_conditions(self, uow: UnitOfWork, before: Host, after: Host) -> None:
-        """Events of what came and went, by the host and the GPU it is about, of a fault also by the cluster that has it;
+        """Events of what came and went, by the host and the GPU it is about, of a fault also by who rents it;
         the Master's own findings are audited."""
         was, now = ({c.code: c for c in h.conditions} for h in (before, after))
         for code in sorted(was.keys() ^ now.keys()):
