@@ -71,9 +71,14 @@ def work_of(scene: AlertMarket, job: str) -> dict[str, Any]:
 
 
 def uuids_of(scene: AlertMarket, host_id: str, cluster_id: str) -> list[str]:
-    """The cards that a cluster has on a host."""
-    slots = scene.renter.ask("GET", f"/hosts/{host_id}")["slots"]
-    return [slot["gpu_uuid"] for slot in slots if slot["cluster_id"] == cluster_id]
+    """The cards that a cluster has on a host, once the host's page shows them."""
+
+    def look() -> list[str]:
+        slots = scene.renter.ask("GET", f"/hosts/{host_id}")["slots"]
+        return [slot["gpu_uuid"] for slot in slots if slot["cluster_id"] == cluster_id]
+
+    found: list[str] = wait_for(look)
+    return found
 
 
 def pull(state: FakeState, index: int) -> None:
@@ -117,7 +122,7 @@ def test_a_card_breaks_under_a_training_job_and_everybody_knows_what_they_need(
             scene, ["python3", "training.py"], Path(training.__file__), retries=5, checkpoint_every_seconds=1, gpus=2,
             gpu_model="H100", env={"STEPS": str(STEPS)},
         )  # fmt: skip
-        wait_for(lambda: "goes on from" in _log(scene, job, 1) and _saved(scene, job))
+        wait_for(lambda: "job.checkpoint_saved" in scene.renter.events(job))
         fault = _break(scene, job)
         alert = _is_told(scene, otto, fault, seconds)
         asyncio.run(_is_shown(chromium, otto, alert, fault))
@@ -160,10 +165,6 @@ def _leave_idle(scene: AlertMarket) -> str:
 def _log(scene: AlertMarket, job: str, attempt: int) -> str:
     with scene.renter.stack.client() as api:
         return b"".join(api.job_logs(job, attempt=attempt)).decode()
-
-
-def _saved(scene: AlertMarket, job: str) -> bool:
-    return bool(scene.renter.all(f"/clusters/{work_of(scene, job)['cluster_id']}/checkpoints"))
 
 
 def _break(scene: AlertMarket, job: str) -> Fault:

@@ -127,7 +127,7 @@ def test_a_card_that_falls_off_its_bus_is_one_alert_of_its_gravest_fault(world: 
     world.take(fault("gpu.host_fault", severity=Severity.PAGE), fault("gpu.lost"), fault("gpu.host_fault"))
     world.after(MINUTE)
     (one,) = world.messages()
-    assert (one.title, one.severity, one.subject_count) == ("GPU lost: GPU-1", Severity.PAGE, 2)
+    assert (one.title, one.severity, one.subject_count) == ("GPU lost: GPU-1", Severity.PAGE, 1)
     assert one.text == "gpu.lost. Before: gpu.host_fault."
     world.take(Clear("h1", "gpu.host_fault", "GPU-1"), Clear("h1", "gpu.lost", "GPU-1"))
     world.after(MINUTE)
