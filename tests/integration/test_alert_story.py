@@ -151,7 +151,7 @@ def _operator(scene: AlertMarket) -> Person:
 
 def _leave_idle(scene: AlertMarket) -> str:
     """A machine with a card that nobody uses, on h1; all other cards are busy."""
-    wanted = {"gpus": 1, "gpu_model": "H100", "host_id": scene.ids["h1"], "runtime": "process"}
+    wanted: dict[str, Any] = {"gpus": 1, "gpu_model": "H100", "host_id": scene.ids["h1"], "runtime": "process"}
     wait_for(lambda: scene.renter.ask("POST", "/clusters/plan", {"kind": "box", "argv": ["true"], **wanted})["fits"])
     made = scene.renter.create("sleep", "3600", **wanted)
     assert made["phase"] == "Running", made
@@ -174,8 +174,8 @@ def _break(scene: AlertMarket, job: str) -> Fault:
     state, uuid = scene.cards[name], uuids_of(scene, work["host_id"], work["cluster_id"])[0]
     index = next(index for index in range(state.state.gpu_count) if state.uuid(index) == uuid)
     at_s = time.time()
-    state.xid(index, 79)
     state.gpu(index).lost = 1
+    state.xid(index, 79)
     return Fault(name, index, uuid, work["host_id"], work["cluster_id"], at_s)
 
 
@@ -361,5 +361,5 @@ def _told_in_time(scene: AlertMarket, cause: Cause, began_s: float) -> tuple[str
 def _ends(scene: AlertMarket, rule: str) -> tuple[int, int, int]:
     """How many mails there are about a rule's alert, and how many webhooks tell that it fires, and that it is over."""
     title = next(said["data"]["title"] for _, said in scene.taken.hooks if said["data"]["rule"] == rule)
-    hooks = (len(scene.taken.hooked(f"alert.{kind}", rule)) for kind in ("firing", "resolved"))
-    return len(scene.taken.mailed(title)), *hooks
+    firing, resolved = (len(scene.taken.hooked(f"alert.{kind}", rule)) for kind in ("firing", "resolved"))
+    return len(scene.taken.mailed(title)), firing, resolved

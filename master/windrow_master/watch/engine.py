@@ -127,8 +127,9 @@ class AlertEngine:
         alert = replace(alert, subject_count=alert.subject_count + is_new)
         if said.severity is Severity.PAGE is not alert.severity:  # it cannot wait any more, so it is told again
             again_ns = now_ns if alert.state is AlertState.FIRING else None
-            grave = {"severity": said.severity, "text": said.text, "escalate_ns": said.escalate_ns}
-            alert = replace(alert, **grave, escalates_at_ns=again_ns)
+            alert = replace(
+                alert, severity=said.severity, text=said.text, escalate_ns=said.escalate_ns, escalates_at_ns=again_ns
+            )
         repository.save(alert)
         repository.tell_too(alert.alert_id, said.audiences)
         alert = self.apply(uow, alert, AlertEvent.RAISE, until_ns=until_ns)
