@@ -1,7 +1,11 @@
 """Ten faults of GPUs, made in the driver while everything runs: each changes its own slot and no other."""
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -11,10 +15,18 @@ from tests.fake_nvml.build import fake_library as fake_library
 from tests.fake_nvml.build import fake_nvml as fake_nvml
 from tests.support.gpu_faults import FAULTS, SICK, heal
 from tests.support.health_world import HealthWorld, watched_host
+from tests.unit.watch.test_engine import NoChannels
 from tests.waiting import poll_async
 from windrow_agent.core import availability, inventory_pace
 from windrow_agent.gpu import watch
 from windrow_master.fleet.messages import SlotsLost
+from windrow_master.watch.engine import silenced_until
+from windrow_master.watch.model import OPERATORS, AlertMessage
+from windrow_master.watch.repository import AlertRepository
+from windrow_master.watch.rules import SAME_CARD_NS
+from windrow_master.watch.service import AlertService
+from windrow_proto.clock import SystemClock
+from windrow_proto.conditions import Severity
 from windrow_proto.units import MILLISECOND, SECOND
 
 pytestmark = pytest.mark.proves("ten GPU faults from the driver to the right slot, on a fake driver")
@@ -92,6 +104,31 @@ async def test_a_fault_of_the_host_under_a_lease_faults_the_slot_and_leaves_the_
     await world.until(lambda seen: seen.slots[world.uuid(SICK)][0] == "faulted", "the slot to be faulted")
     assert set(lost) == {(world.uuid(SICK),)}
     assert (await world.slot(SICK)).holder is not None
+
+
+async def test_a_card_that_falls_off_its_bus_under_a_lease_is_one_page(world: HealthWorld):
+    await world.rent(SICK)
+    store, telemetry = world.master.store, SimpleNamespace(live=None, health=lambda: SimpleNamespace(lag_ns=0))
+    watched: Any = SimpleNamespace(view=(), telemetry=telemetry, stated=list, backup_at_ns=lambda: None)
+    alerts = AlertService(store, SystemClock(), watched, NoChannels(), silenced_until)
+    await alerts.turn()  # what happened before is not told
+    began_s = time.monotonic()
+    world.fake.state.gpu(SICK).lost = 1
+    world.fake.state.xid(SICK, 79)
+
+    async def look() -> Sequence[AlertMessage]:
+        await alerts.turn()
+        return await store.read(lambda uow: uow[AlertRepository].inbox([OPERATORS], None, 10))
+
+    (message,) = await poll_async(look, what="a message")
+    print(f"XID 79 to the message: {time.monotonic() - began_s:.2f} s")
+    await world.until(lambda seen: len(seen.conditions) == 2, "both of its faults")
+    await asyncio.sleep(SAME_CARD_NS / SECOND)  # a second alert would be told by then
+    assert await look() == [message]
+    # The graver one, but on a machine that is too busy for the agent's next look at the card.
+    assert message.rule in ("gpu.lost", "gpu.host_fault")
+    assert (message.severity, message.subjects) == (Severity.PAGE, (f"box, GPU {SICK}",))
+    assert f"H100 80GB HBM3, {world.uuid(SICK)[:12]}" in message.text
 
 
 @pytest.mark.parametrize("name", some("row_remap_pending", slot="free"))

@@ -333,7 +333,8 @@ class HostRegistry:
         return lost
 
     def _tell_conditions(self, uow: UnitOfWork, before: Host, after: Host) -> None:
-        """Events of what came and went, by the host and the GPU it is about; the Master's own findings are audited."""
+        """Events of what came and went, by the host and the GPU it is about, of a fault also by who rents it;
+        the Master's own findings are audited."""
         was, now = ({c.code: c for c in h.conditions} for h in (before, after))
         for code in sorted(was.keys() ^ now.keys()):
             if code.startswith(ConditionCode.CHALLENGE_RUNNING):
@@ -349,6 +350,9 @@ class HostRegistry:
                 continue
             own = gpu_ids(before) | gpu_ids(after)
             about = tuple(one for one in subjects if one in own)
+            if code in now and conditions.is_fault(code):
+                slots = uow[SlotRepository].of_host(after.host_id)
+                about += tuple({s.holder: None for s in slots if s.holder and {s.card, s.gpu_uuid} & {*about}})
             self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields={"code": code})
         if was.keys() != now.keys():
             uow.after_commit(self._alarmed)

@@ -3,7 +3,7 @@
 from windrow_master.market.model import RentalId
 from windrow_master.market.repository import RentalRepository
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.units import Microcents
 
 
@@ -17,6 +17,13 @@ def name_of(uow: UnitOfWork, rental_id: RentalId) -> str | None:
     """The name of the machine or cluster that a rental is for; None: there is no such rental, or it has none."""
     rental = uow[RentalRepository].get(rental_id)
     return (rental.cluster_name or None) if rental is not None else None
+
+
+def on_host(uow: UnitOfWork, cluster_id: ClusterId, host_id: HostId) -> list[RentalId]:
+    """The rentals of a cluster that have had something on a host, the first one first."""
+    rentals = uow[RentalRepository]
+    found = [rental.rental_id for rental in rentals.of_cluster(cluster_id)]
+    return [one for one in found if any(line.host_id == host_id for line in rentals.lines([one]))]
 
 
 def unsettled(uow: UnitOfWork, account_id: AccountId) -> int:

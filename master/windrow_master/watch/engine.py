@@ -26,6 +26,7 @@ from windrow_master.watch.model import (
 )
 from windrow_master.watch.repository import AlertRepository
 from windrow_master.watch.states import AlertEffect, AlertEvent, due, step
+from windrow_proto.conditions import Severity
 from windrow_proto.units import MINUTE, time_text
 
 RELEASE_NS: Final = 2 * MINUTE
@@ -105,8 +106,11 @@ class AlertEngine:
 
     # --- inside ---
 
-    def _raise(self, uow: UnitOfWork, said: Raise) -> None:
+    def _raise(self, uow: UnitOfWork, signal: Raise) -> None:
         repository, now_ns = uow[AlertRepository], uow.now_wall_ns
+        said = self._told_once(uow, signal)
+        if said is None:
+            return
         alert = repository.open_of(said.rule, said.cause)
         if alert is None:
             for rule, cause in said.held_by:
@@ -121,12 +125,31 @@ class AlertEngine:
         if not is_new and until_ns is None:
             return
         alert = replace(alert, subject_count=alert.subject_count + is_new)
+        if said.severity is Severity.PAGE is not alert.severity:  # it cannot wait any more, so it is told again
+            again_ns = now_ns if alert.state is AlertState.FIRING else None
+            alert = replace(
+                alert, severity=said.severity, text=said.text, escalate_ns=said.escalate_ns, escalates_at_ns=again_ns
+            )
         repository.save(alert)
         repository.tell_too(alert.alert_id, said.audiences)
         alert = self.apply(uow, alert, AlertEvent.RAISE, until_ns=until_ns)
         next_ = due(alert)
         if next_ is not None and next_[0] <= now_ns:
             self._time(uow, alert, next_[1])
+
+    def _told_once(self, uow: UnitOfWork, said: Raise) -> Raise | None:
+        """The signal, of which lesser faults of the same subject are a part that nobody was told of yet; None: an alert
+        tells of it already."""
+        for alert in uow[AlertRepository].of_same(said) if said.same else ():
+            is_lesser = said.same.index(alert.rule) > said.same.index(said.rule)
+            if alert.state is not AlertState.PENDING or not is_lesser:
+                uow[AlertRepository].put_subject(alert.alert_id, said, uow.now_wall_ns, held=True)
+                return None
+            self._clear(uow, Clear(said.cause, alert.rule, said.subject))
+            if alert.severity is Severity.PAGE is not said.severity:
+                text = f"{said.text} Before: {alert.text}"
+                said = replace(said, severity=alert.severity, escalate_ns=alert.escalate_ns, text=text)
+        return said
 
     def _wider(self, uow: UnitOfWork, said: Raise) -> Alert | None:
         """The open alert of the wider cause; a new one where enough causes have come together; None: there is none."""

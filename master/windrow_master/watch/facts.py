@@ -6,12 +6,13 @@ from windrow_master.fleet import lookup as fleet
 from windrow_master.fleet.model import Host
 from windrow_master.jobs import answers as jobs
 from windrow_master.jobs.model import Job, JobId
-from windrow_master.market.lookup import renter_of
+from windrow_master.market.lookup import charged, on_host, renter_of
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.signals import SAME_JOB
 from windrow_proto.ids import ClusterId, HostId
+from windrow_proto.units import Microcents
 
 
 class StoredFacts:
@@ -42,6 +43,14 @@ class StoredFacts:
             return None
         job = jobs.living_of_cluster(self._uow, cluster.cluster_id)
         return (cluster.cluster_id, cluster.name) if job is None else (job.job_id, job.name)
+
+    def rental(self, cluster_id: str, host_id: str) -> str | None:
+        """The newest rental of a cluster on this host."""
+        return next(reversed(on_host(self._uow, ClusterId(cluster_id), HostId(host_id))), None)
+
+    def cost(self, cluster_id: str) -> Microcents:
+        """The charges of a cluster so far."""
+        return charged(self._uow, ClusterId(cluster_id))
 
     def concerned(self, row: EventRow) -> frozenset[str]:
         """The accounts that an event is about: those that may see it."""

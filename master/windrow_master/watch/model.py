@@ -49,7 +49,8 @@ class Raise:
 
     lasts_ns: of a moment, which has no end of its own: the alert is over so long after the last one. after_ns: wall
     time at which it fires, in place of the duration's end; until_ns: wall time at which it is over. held_by: alerts, as
-    rule and cause, that tell of this already while they are open. wider: the cause that `wider_least` causes of one
+    rule and cause, that tell of this already while they are open; same: rules of which one alert tells where they are
+    about the same subject, the gravest first. wider: the cause that `wider_least` causes of one
     rule have together; empty: none.
     """
 
@@ -69,6 +70,7 @@ class Raise:
     after_ns: int | None = None
     until_ns: int | None = None
     held_by: tuple[tuple[str, str], ...] = ()
+    same: tuple[str, ...] = ()
     wider: str = ""
     wider_name: str = ""
     wider_least: int = 0

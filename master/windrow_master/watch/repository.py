@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
-from sqlalchemy import Select, bindparam, delete, exists, func, insert, or_, select, update
+from sqlalchemy import Select, bindparam, delete, exists, func, insert, null, or_, select, update
 
 from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
 from windrow_master.store.repository import Repository
@@ -150,6 +150,13 @@ class AlertRepository(Repository):
         values = {"name": said.name[:SUBJECT_CHARS_MAX], "since_ns": now_ns, "cleared_at_ns": None, "held": kept}
         _PUT_SUBJECT.run(self._connection, key | values)
         return True
+
+    def of_same(self, said: Raise) -> Sequence[Alert]:
+        """The open alerts of other rules that tell of the same subject, the gravest first."""
+        s = alert_subjects.c
+        is_it = (_IS_NOW, s.cause == said.cause, s.subject == said.subject, s.rule != said.rule, s.held.is_(null()))
+        found = self._alerts(select(alerts).join(alert_subjects, s.alert_id == alerts.c.alert_id).where(*is_it))
+        return sorted((one for one in found if one.rule in said.same), key=lambda one: said.same.index(one.rule))
 
     def clear(self, said: Clear, now_ns: int) -> Mapping[str, int]:
         """Nothing of this has the trouble any more; returns for each alert how many of its own subjects it lost, none
@@ -333,8 +340,8 @@ def _message(row: Mapping[Any, Any]) -> AlertMessage:
 
 def _raise(held: Mapping[str, Any]) -> Raise:
     pairs = tuple((rule, cause) for rule, cause in held["held_by"])
-    severity = Severity(held["severity"])
-    return Raise(**{**held, "severity": severity, "audiences": tuple(held["audiences"]), "held_by": pairs})
+    lists = {"audiences": tuple(held["audiences"]), "held_by": pairs, "same": tuple(held.get("same", ()))}
+    return Raise(**{**held, "severity": Severity(held["severity"]), **lists})
 
 
 def _rule(row: Mapping[Any, Any]) -> OwnRule:

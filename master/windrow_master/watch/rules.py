@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from windrow_master.market.limits import MARKS
 from windrow_master.watch.model import SETTLE_NS, Raise
-from windrow_proto.conditions import ConditionCode, Scope, Severity, find
-from windrow_proto.units import DAY, HOUR, MINUTE
+from windrow_proto.conditions import ConditionCode, Effect, Scope, Severity, find
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 
 PAGE_AGAIN_NS: Final = 15 * MINUTE
 """A page that nobody acknowledges is told again after this time, then after twice as long, and once more."""
@@ -141,10 +141,17 @@ BUILT_IN: Final = (
 )  # fmt: skip
 
 
+FAULTS: Final = tuple(code.value for code in ConditionCode if code.effect is Effect.FAULT)
+"""Faults of a GPU, the gravest first. A card that falls off its bus shows a lesser one before: it is one alert."""
+SAME_CARD_NS: Final = 2 * SECOND
+"""For a graver fault of the same card to come: the agent's next look at it is a second away."""
+
+
 def _of(code: ConditionCode) -> Rule:
     is_own = code.scope in (Scope.MASTER, Scope.ACCESS)
     audience, signal = (_OPERATORS, "as Health says") if is_own else (_HOST, "condition.raised, condition.cleared")
-    return Rule(code.value, code.severity, code.heading, code.remedy, audience, signal)
+    duration_ns = SAME_CARD_NS if code.value in FAULTS[1:] else 0
+    return Rule(code.value, code.severity, code.heading, code.remedy, audience, signal, duration_ns)
 
 
 CONDITIONS: Final = tuple(_of(code) for code in ConditionCode if code.severity is not Severity.INFO)

@@ -49,7 +49,7 @@ from windrow_proto.conditions import Stated
 from windrow_proto.errors import Conflict, NotFound, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
-from windrow_proto.units import DAY, MINUTE, SECOND
+from windrow_proto.units import DAY, MINUTE, SECOND, money_text
 
 T = TypeVar("T")
 
@@ -198,8 +198,9 @@ class AlertService:
             if isinstance(signal, Raise) and not signal.audiences:  # of a cluster's host nothing but its id is known
                 cluster = facts.cluster(signal.cause)
                 title = "" if cluster is None else signal.title.replace(signal.name, cluster.name)
+                text = f"{signal.text}. It has cost {money_text(facts.cost(signal.cause))} so far"
                 said = None if cluster is None else replace(
-                    signal, audiences=(cluster.account_id,), name=cluster.name, title=title
+                    signal, audiences=(cluster.account_id,), name=cluster.name, title=title, text=text
                 )  # fmt: skip
             if said is not None:
                 self._engine.take(uow, said)

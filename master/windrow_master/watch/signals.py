@@ -3,7 +3,7 @@
 What the event itself does not say is asked of `Facts`, as it is now: an event may be read a moment after it came.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, Protocol
 
 from windrow_master.clusters.model import Cluster, ClusterPhase
@@ -12,7 +12,7 @@ from windrow_master.fleet.model import AdminState, Host
 from windrow_master.jobs.model import Job
 from windrow_master.store.model import EventRow
 from windrow_master.watch.model import OPERATORS, Clear, Signal
-from windrow_master.watch.rules import BUDGETS, LEASE_NS, RULES, of_condition
+from windrow_master.watch.rules import BUDGETS, FAULTS, LEASE_NS, RULES, of_condition
 from windrow_proto.conditions import Severity, split
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
@@ -20,6 +20,8 @@ SAME_JOB: Final = 3
 """Hosts of one job, or cluster, with the same trouble at once: it is the job's."""
 SAME_OWNER: Final = 10
 """Hosts of one account with the same trouble at once: one alert is enough."""
+UUID_CHARS: Final = 12
+"""Of a GPU's UUID: enough to tell a host's cards apart."""
 DECIDED: Final = frozenset({AdminState.MAINTENANCE, AdminState.QUARANTINED, AdminState.RETIRED})
 """States of a host that people chose, in which nobody wants to hear of it."""
 
@@ -35,6 +37,9 @@ class Facts(Protocol):
 
     def job(self, job_id: str) -> Job | None:
         """One job."""
+
+    def rental(self, cluster_id: str, host_id: str) -> str | None:
+        """The id of the newest rental of a cluster on a host."""
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
@@ -62,32 +67,57 @@ def about_host(host: Host) -> tuple[str, ...]:
 # --- hosts ---
 
 
-def condition_signals(host: Host, code: str, text: str, facts: Facts) -> Iterable[Signal]:
-    """The signal of a condition that holds on a host."""
+def condition_signals(
+    host: Host, code: str, text: str, facts: Facts, clusters: Collection[str] = ()
+) -> Iterable[Signal]:
+    """The signal of a condition that holds on a host. clusters: that have the GPU which it is a fault of."""
     rule, about = of_condition(code), split(code)[1]
-    if rule is None or host.admin_state in DECIDED:
+    if rule is None or host.admin_state in DECIDED or (not clusters and _is_out(host, rule.code)):
         return
     gpu = host.gpu(about) if about else None
+    if gpu is not None:
+        text = f"{text.rstrip('.')}. The card is {gpu.name}, {gpu.uuid[:UUID_CHARS]}."
+    # By the id of the rental, which its provider knows, too; who rents is not the provider's to know.
+    rentals = sorted(filter(None, (facts.rental(one, host.host_id) for one in clusters)))
+    if rentals:
+        text += f" It was rented: {', '.join(rentals)}."
     name = host.name if not about else f"{host.name}, GPU {gpu.index}" if gpu is not None else f"{host.name}, {about}"
     group = facts.spread_over(host.host_id)
     wider, wider_name, least = (*group, SAME_JOB) if group else (host.owner_account, "many hosts", SAME_OWNER)
     yield rule.raised(
+        severity=Severity.PAGE if clusters else rule.severity,
         cause=host.host_id, subject=about or host.host_id, name=name, text=text, audiences=about_host(host),
-        held_by=(("host.lost", host.host_id),), wider=wider, wider_name=wider_name, wider_least=least,
-        simulated=host.simulated,
+        held_by=(("host.lost", host.host_id),), same=FAULTS if rule.code in FAULTS else (),
+        wider=wider, wider_name=wider_name, wider_least=least, simulated=host.simulated,
     )  # fmt: skip
+
+
+def _is_out(host: Host, rule: str) -> bool:
+    """A faulty GPU that nobody has on a host that takes nothing new is out: nobody can meet it."""
+    return host.admin_state is AdminState.DRAINING and rule in FAULTS
 
 
 def _condition_raised(row: EventRow, facts: Facts) -> Iterable[Signal]:
     host, code = facts.host(subject(row, "host")), row.fields.get("code", "")
+    if host is None:
+        return
+    clusters = [one for one in row.subjects if one.startswith("cluster_")]
     # What is over again by now is cleared by an event that follows.
-    return () if host is None else condition_signals(host, code, row.text, facts)
+    yield from condition_signals(host, code, row.text, facts, clusters)
+    for one in host.conditions if split(code)[0] in FAULTS else ():
+        rule, about = split(one.code)
+        if rule in FAULTS and about == split(code)[1] and one.code != code:  # told once, with this one
+            yield from condition_signals(host, one.code, f"{host.name}: {one.detail}", facts, clusters)
 
 
 def _condition_cleared(row: EventRow, facts: Facts) -> Iterable[Signal]:
     code, about = split(row.fields.get("code", ""))
     host_id = subject(row, "host")
     yield Clear(host_id, code, about or host_id)
+
+
+def _host_draining(row: EventRow, facts: Facts) -> Iterable[Signal]:
+    yield from (Clear(subject(row, "host"), rule) for rule in FAULTS)
 
 
 def _host_lost(row: EventRow, facts: Facts) -> Iterable[Signal]:
@@ -261,6 +291,7 @@ READERS: Final[Mapping[str, Read]] = {
     "host.lost": _host_lost,
     "host.online": _host_online,
     "host.active": _host_active,
+    "host.draining": _host_draining,
     **dict.fromkeys(("host.maintenance", "host.quarantined", "host.retired"), _host_decided),
     **dict.fromkeys(("gpu.ecc_uncorrected", "host.changed"), _host_moment),
     **dict.fromkeys(("access.lost", "access.back", "access.draining"), _relay),

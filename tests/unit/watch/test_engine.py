@@ -12,7 +12,8 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.engine import AlertEngine, silenced_until
 from windrow_master.watch.model import OPERATORS, AlertMessage, Clear, Raise, Signal, Silence
 from windrow_master.watch.repository import AlertRepository
-from windrow_master.watch.rules import RULES
+from windrow_master.watch.rules import FAULTS, RULES
+from windrow_proto.conditions import Severity
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
 
@@ -114,6 +115,43 @@ def test_a_lost_host_holds_back_its_conditions_until_it_is_back(world: World) ->
     world.after(31 * SECOND)
     world.after(2 * MINUTE)
     assert [one.split(":")[0] for one in world.said()][-1].startswith("firing Too hot")
+
+
+def fault(rule: str, gpu: str = "GPU-1", severity: Severity = Severity.TICKET) -> Raise:
+    return RULES[rule].raised(
+        cause="h1", subject=gpu, name=gpu, text=f"{rule}.", audiences=(OPERATORS,), same=FAULTS, severity=severity
+    )
+
+
+def test_a_card_that_falls_off_its_bus_is_one_alert_of_its_gravest_fault(world: World) -> None:
+    world.take(fault("gpu.host_fault", severity=Severity.PAGE), fault("gpu.lost"), fault("gpu.host_fault"))
+    world.after(MINUTE)
+    (one,) = world.messages()
+    assert (one.title, one.severity, one.subject_count) == ("GPU lost: GPU-1", Severity.PAGE, 1)
+    assert one.text == "gpu.lost. Before: gpu.host_fault."
+    world.take(Clear("h1", "gpu.host_fault", "GPU-1"), Clear("h1", "gpu.lost", "GPU-1"))
+    world.after(MINUTE)
+    world.after(2 * MINUTE)
+    assert [one.kind for one in world.messages()] == ["firing", "resolved"]
+
+
+def test_a_graver_fault_of_a_card_that_was_told_of_is_not_told_again_and_another_card_is(world: World) -> None:
+    world.take(fault("gpu.host_fault"))
+    world.after(2 * SECOND)
+    world.take(fault("gpu.lost"), fault("gpu.lost", "GPU-2"))
+    assert world.said() == ["firing Hardware fault: GPU-1", "firing GPU lost: GPU-2"]
+    world.take(Clear("h1", "gpu.host_fault", "GPU-1"))
+    world.after(MINUTE)
+    world.after(2 * MINUTE)
+    assert world.said()[2:] == ["resolved Hardware fault: GPU-1"], "the other joins the alert of the second card"
+
+
+def test_a_ticket_that_becomes_a_page_is_told_again(world: World) -> None:
+    world.take(fault("gpu.lost"), fault("gpu.lost", "GPU-2"), fault("gpu.lost", "GPU-3", Severity.PAGE))
+    assert [(one.kind, one.severity) for one in world.messages()] == [
+        ("firing", Severity.TICKET),
+        ("escalated", Severity.PAGE),
+    ]
 
 
 def test_the_same_trouble_on_three_hosts_of_a_job_is_the_jobs(world: World) -> None:

@@ -14,7 +14,8 @@ from windrow_master.watch import rules
 from windrow_master.watch.model import OPERATORS, Clear, Raise, Signal
 from windrow_master.watch.signals import signals_of
 from windrow_proto.conditions import ConditionCode, Severity
-from windrow_proto.ids import AccountId, EventId, HostId
+from windrow_proto.ids import AccountId, EventId, GpuUuid, HostId
+from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import HOUR, MINUTE
 
 NOW = 10**18
@@ -37,6 +38,9 @@ class Known:
 
     def job(self, job_id: str) -> Job | None:
         return JOB if job_id else None
+
+    def rental(self, cluster_id: str, host_id: str) -> str | None:
+        return f"rental_of_{cluster_id}"
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         return self._spread
@@ -94,6 +98,31 @@ def test_a_host_that_is_back_from_maintenance_tells_what_is_still_wrong() -> Non
 def test_hosts_of_one_job_have_its_cause_together() -> None:
     one = raised(read("condition.raised", "host_1", code="gpu.lost:GPU-1", facts=Known(spread=("job_1", "train"))))
     assert (one.wider, one.wider_name, one.wider_least) == ("job_1", "train", 3)
+
+
+def test_a_fault_of_a_rented_gpu_is_a_page_that_names_card_and_rental() -> None:
+    card = GpuFacts(GpuUuid("GPU-0123456789"), 3, "nvidia", "H100")
+    facts = Known(replace(HOST, inventory=Inventory(gpus=(card,))))
+    code = f"gpu.lost:{card.uuid}"
+    one = raised(read("condition.raised", "host_1", card.uuid, "cluster_1", facts=facts, code=code))
+    assert (one.severity, one.title) == (Severity.PAGE, "GPU lost: gpu-7, GPU 3")
+    assert one.text == "text. The card is H100, GPU-01234567. It was rented: rental_of_cluster_1."
+    assert CLUSTER.account_id not in one.text + "".join(one.audiences)
+    assert raised(read("condition.raised", "host_1", card.uuid, facts=facts, code=code)).severity is Severity.TICKET
+
+
+def test_faults_of_one_card_are_told_together_and_a_drained_host_has_none() -> None:
+    ill = tuple(Condition(code, "", NOW) for code in ("gpu.lost:GPU-1", "gpu.host_fault:GPU-1", "gpu.host_fault:GPU-2"))
+    facts = Known(replace(HOST, conditions=ill))
+    found = read("condition.raised", "host_1", code="gpu.host_fault:GPU-1", facts=facts)
+    assert [(one.rule, one.subject, one.same[0]) for one in found if isinstance(one, Raise)] == [
+        ("gpu.host_fault", "GPU-1", "gpu.lost"),
+        ("gpu.lost", "GPU-1", "gpu.lost"),
+    ]
+    drained = Known(replace(HOST, conditions=ill, admin_state=AdminState.DRAINING))
+    assert Clear("host_1", "gpu.lost") in read("host.draining", "host_1", facts=drained)
+    assert read("condition.raised", "host_1", code="gpu.lost:GPU-1", facts=drained) == []
+    assert raised(read("condition.raised", "host_1", "cluster_1", code="gpu.lost:GPU-3", facts=drained))
 
 
 def test_a_lost_host_is_a_page_while_something_on_it_is_rented_and_is_held_back_by_its_relay() -> None:
