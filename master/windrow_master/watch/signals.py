@@ -4,6 +4,7 @@ What the event itself does not say is asked of `Facts`, as it is now: an event m
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from windrow_master.clusters.model import Cluster, ClusterPhase
@@ -11,8 +12,8 @@ from windrow_master.fleet.flaps import SETTLED_NS
 from windrow_master.fleet.model import AdminState, Host
 from windrow_master.jobs.model import Job
 from windrow_master.store.model import EventRow
-from windrow_master.watch.model import OPERATORS, Clear, Signal
-from windrow_master.watch.rules import BUDGETS, LEASE_NS, RULES, of_condition
+from windrow_master.watch.model import OPERATORS, Clear, Signal, Window
+from windrow_master.watch.rules import BUDGETS, LEASE_NS, NOTICE, RULES, of_condition
 from windrow_proto.conditions import Severity, split
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
@@ -22,6 +23,15 @@ SAME_OWNER: Final = 10
 """Hosts of one account with the same trouble at once: one alert is enough."""
 DECIDED: Final = frozenset({AdminState.MAINTENANCE, AdminState.QUARANTINED, AdminState.RETIRED})
 """States of a host that people chose, in which nobody wants to hear of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A maintenance window, the names of its hosts in a few words, and the accounts that own or rent them."""
+
+    window: Window
+    name: str
+    audiences: tuple[str, ...]
 
 
 class Facts(Protocol):
@@ -38,6 +48,12 @@ class Facts(Protocol):
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
+
+    def window_of(self, host_id: str) -> str:
+        """The id of the maintenance window that this host is in now; empty: none."""
+
+    def planned(self, window_id: str) -> Planned | None:
+        """One maintenance window."""
 
 
 Read = Callable[[EventRow, Facts], Iterable[Signal]]
@@ -62,6 +78,12 @@ def about_host(host: Host) -> tuple[str, ...]:
 # --- hosts ---
 
 
+def _together(host: Host, wider: str, facts: Facts) -> str:
+    """The wider cause of a host. Hosts in a maintenance window have one of their own, silent while it lasts."""
+    window_id = facts.window_of(host.host_id)
+    return f"{window_id}/{wider}" if window_id else wider
+
+
 def condition_signals(host: Host, code: str, text: str, facts: Facts) -> Iterable[Signal]:
     """The signal of a condition that holds on a host."""
     rule, about = of_condition(code), split(code)[1]
@@ -73,8 +95,8 @@ def condition_signals(host: Host, code: str, text: str, facts: Facts) -> Iterabl
     wider, wider_name, least = (*group, SAME_JOB) if group else (host.owner_account, "many hosts", SAME_OWNER)
     yield rule.raised(
         cause=host.host_id, subject=about or host.host_id, name=name, text=text, audiences=about_host(host),
-        held_by=(("host.lost", host.host_id),), wider=wider, wider_name=wider_name, wider_least=least,
-        simulated=host.simulated,
+        held_by=(("host.lost", host.host_id),), wider=_together(host, wider, facts), wider_name=wider_name,
+        wider_least=least, simulated=host.simulated,
     )  # fmt: skip
 
 
@@ -98,8 +120,8 @@ def _host_lost(row: EventRow, facts: Facts) -> Iterable[Signal]:
     yield RULES["host.lost"].raised(
         severity=Severity.PAGE if is_rented else Severity.TICKET,
         cause=host.host_id, subject=host.host_id, name=host.name, text=row.text, audiences=about_host(host),
-        held_by=(("relay.down", host.access_id),), wider=host.owner_account, wider_name="many hosts",
-        wider_least=SAME_OWNER, simulated=host.simulated,
+        held_by=(("relay.down", host.access_id),), wider=_together(host, host.owner_account, facts),
+        wider_name="many hosts", wider_least=SAME_OWNER, simulated=host.simulated,
     )  # fmt: skip
 
 
@@ -143,6 +165,18 @@ def _host_moment(row: EventRow, facts: Facts) -> Iterable[Signal]:
         cause=host.host_id, subject=about, name=host.name, text=row.text, audiences=about_host(host),
         simulated=host.simulated,
     )  # fmt: skip
+
+
+def _maintenance(row: EventRow, facts: Facts) -> Iterable[Signal]:
+    window_id = subject(row, "maintenance")
+    planned = None if row.kind == "maintenance.began" else facts.planned(window_id)
+    if row.kind == "maintenance.removed":
+        yield Clear(window_id, NOTICE, window_id, row.text)
+    elif planned is not None and planned.window.ended_at_ns is None:
+        yield RULES[NOTICE].raised(
+            cause=window_id, subject=window_id, name=planned.name, text=row.text, audiences=planned.audiences,
+            until_ns=planned.window.until_ns, is_news=True,
+        )  # fmt: skip
 
 
 def _relay(row: EventRow, facts: Facts) -> Iterable[Signal]:
@@ -255,6 +289,7 @@ READERS: Final[Mapping[str, Read]] = {
     "host.active": _host_active,
     **dict.fromkeys(("host.maintenance", "host.quarantined", "host.retired"), _host_decided),
     **dict.fromkeys(("gpu.ecc_uncorrected", "host.changed"), _host_moment),
+    **{f"maintenance.{kind}": _maintenance for kind in ("declared", "changed", "began", "removed")},
     **dict.fromkeys(("access.lost", "access.back", "access.draining"), _relay),
     **{
         f"job.{state}": _job
