@@ -18,13 +18,10 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.watch.maintenance import HOSTS_MAX
 from windrow_master.watch.model import Window
-from windrow_proto.errors import InvalidInput
 
 route = Routes("alerts")
 
 Text = Annotated[str, Field(min_length=1, max_length=200)]
-When = Annotated[str | None, Field(max_length=40, description="RFC 3339")]
-Reason = Annotated[str, Field(max_length=300, description="The renters and the owners of the hosts read it")]
 
 
 class HostsBody(Body):
@@ -37,17 +34,15 @@ class HostsBody(Body):
 class NewMaintenanceBody(HostsBody):
     """The hosts, the times, and why."""
 
-    starts_at: Annotated[When, Field(description="RFC 3339; null: now")] = None
+    starts_at: Annotated[str | None, Field(max_length=40, description="RFC 3339; null: now")] = None
     ends_at: Annotated[str, Field(max_length=40, description="RFC 3339, at most 30 days later")]
-    reason: Reason = ""
+    reason: Annotated[str, Field(max_length=300, description="Renters and owners of the hosts read it")] = ""
 
 
-class MaintenanceChangeBody(Body):
-    """What is to be different; null: as it is."""
+class MaintenanceEndBody(Body):
+    """When the window ends now."""
 
-    starts_at: When = None
-    ends_at: When = None
-    reason: Reason | None = None
+    ends_at: Annotated[str, Field(max_length=40, description="RFC 3339, at most 30 days after the start")]
 
 
 class MaintenanceOut(Out):
@@ -123,16 +118,10 @@ async def plan_maintenance_window(services: Serving, principal: Asking, body: Ho
 @route.put(
     "/maintenance-windows/{window_id}", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=MaintenanceOut
 )
-async def change_maintenance_window(
-    services: Serving, principal: Asking, window_id: str, body: MaintenanceChangeBody
-) -> Any:
-    """Change the times or the reason of a window. Owners and renters are told."""
-    given = {"from_ns": moment("starts_at", body.starts_at), "until_ns": moment("ends_at", body.ends_at)}
-    reason = None if body.reason is None else " ".join(body.reason.split())
-    changes = {name: value for name, value in (given | {"reason": reason}).items() if value is not None}
-    if not changes:
-        raise InvalidInput("Give a start, an end or a reason.", subject="ends_at")
-    return _out(services, principal, await services.maintenance.change(principal, window_id, changes))
+async def move_maintenance_end(services: Serving, principal: Asking, window_id: str, body: MaintenanceEndBody) -> Any:
+    """Move the end of a window, also of one that runs. Owners and renters are told."""
+    until_ns = moment("ends_at", body.ends_at) or 0
+    return _out(services, principal, await services.maintenance.set_end(principal, window_id, until_ns))
 
 
 @route.delete(

@@ -7,9 +7,9 @@ end      ──▶ the hosts that it drained are active again, unless somebody d
              is told
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from windrow_master.clusters import lookup as clusters
 from windrow_master.clusters.messages import HostLimit
@@ -33,6 +33,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, MINUTE, SECOND, time_text
 
+T = TypeVar("T")
 SPAN_NS_MAX: Final = 30 * DAY
 AHEAD_NS_MAX: Final = 90 * DAY
 """A window further ahead would keep work without an end from its hosts for as long."""
@@ -171,18 +172,13 @@ class MaintenanceService:
 
         return await self._written(change, "maintenance.add")
 
-    async def change(self, principal: Principal, window_id: str, changes: Mapping[str, Any]) -> Window:
-        """Change the times or the reason of a window. changes: from_ns, until_ns, reason. Raises InvalidInput,
-        NotFound, Conflict."""
+    async def set_end(self, principal: Principal, window_id: str, until_ns: int) -> Window:
+        """Move the end of a window. Raises InvalidInput, NotFound, Conflict."""
 
         def change(uow: UnitOfWork) -> Window:
-            before, now_ns = _own(uow, principal, window_id), uow.now_wall_ns
-            window = replace(before, **changes)
-            if window.from_ns != before.from_ns and before.started_at_ns is not None:
-                raise Conflict("It has begun: only its end and its reason can be changed.", subject=window_id)
-            if window == before:
-                return before
-            check_span(window, now_ns)
+            before = _own(uow, principal, window_id)
+            window = replace(before, until_ns=until_ns)
+            check_span(window, uow.now_wall_ns)
             check_alone(window, uow[WindowRepository].open(), {})
             uow[WindowRepository].save(window)
             for host in self._drained(uow, before):
@@ -206,7 +202,7 @@ class MaintenanceService:
 
     # --- inside ---
 
-    async def _written(self, change: Any, name: str) -> Any:
+    async def _written(self, change: Callable[[UnitOfWork], T], name: str) -> T:
         found = await self._store.write(change, name=name)
         self._queue.add("due")
         return found

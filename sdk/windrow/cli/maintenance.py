@@ -26,6 +26,7 @@ Hosts = Annotated[list[str] | None, typer.Argument(metavar="[HOST]...", help="Ho
 Where = Annotated[
     list[str] | None, typer.Option("--where", metavar="LABEL=VALUE", help="All hosts with region=NAME or tier=NAME.")
 ]
+WindowId = Annotated[str, typer.Argument(metavar="WINDOW", help="Id of the window, or its start.")]
 SHOWN: Final = Table(
     (
         id_column(),
@@ -89,12 +90,22 @@ def maintenance_add(
     )
 
 
-@maintenance_app.command("rm")
-def maintenance_rm(
+@maintenance_app.command("set")
+def maintenance_set(
     context: typer.Context,
-    window: Annotated[str, typer.Argument(metavar="WINDOW", help="Id of the window, or its start.")],
-    yes: Yes = False,
+    window: WindowId,
+    until: Annotated[str, typer.Option("--until", metavar="TIME", help="RFC 3339, or a span from now such as 2h.")],
+    as_json: AsJson = False,
 ) -> None:
+    """Move the end of a maintenance window, also of one that runs."""
+    api = client(context)
+    path = f"/maintenance-windows/{found(api, WINDOWS, window)}"
+    changed = api.request("PUT", path, body={"ends_at": _text(_time(until))})
+    print_json(changed) if as_json else say(f"It is over at {changed['ends_at']}.")
+
+
+@maintenance_app.command("rm")
+def maintenance_rm(context: typer.Context, window: WindowId, yes: Yes = False) -> None:
     """Remove a maintenance window, or end one that runs."""
     api: Client = client(context)
     window_id = found(api, WINDOWS, window)
