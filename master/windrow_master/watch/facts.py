@@ -1,5 +1,7 @@
 """Looks up what signals ask for, in the transaction that reads the events."""
 
+from dataclasses import replace
+
 from windrow_master.clusters import lookup as clusters
 from windrow_master.clusters.model import Cluster
 from windrow_master.fleet import lookup as fleet
@@ -10,7 +12,7 @@ from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import PROOF_ACCOUNT, RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.watch.model import NAMES_MAX
+from windrow_master.watch.model import NAMES_MAX, Raise, Signal
 from windrow_master.watch.repository import WindowRepository
 from windrow_master.watch.signals import SAME_JOB, Planned
 from windrow_proto.ids import ClusterId, HostId
@@ -46,12 +48,15 @@ class StoredFacts:
         job = jobs.living_of_cluster(self._uow, cluster.cluster_id)
         return (cluster.cluster_id, cluster.name) if job is None else (job.job_id, job.name)
 
-    def window_of(self, host_id: str) -> str:
-        """The id of the maintenance window that this host is in now; empty: none."""
+    def apart(self, signal: Signal) -> Signal:
+        """The signal. Hosts of a maintenance window have a wider cause of their own, silent with them."""
+        if not isinstance(signal, Raise) or not signal.wider:
+            return signal
         if self._windows is None:
             running = [one for one in self._uow[WindowRepository].open() if one.runs(self._uow.now_wall_ns)]
             self._windows = {host: one.window_id for one in running for host in one.hosts}
-        return self._windows.get(host_id, "")
+        window_id = self._windows.get(signal.cause)
+        return signal if window_id is None else replace(signal, wider=f"{window_id}/{signal.wider}")
 
     def planned(self, window_id: str) -> Planned | None:
         """One maintenance window."""

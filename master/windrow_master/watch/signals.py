@@ -49,9 +49,6 @@ class Facts(Protocol):
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
 
-    def window_of(self, host_id: str) -> str:
-        """The id of the maintenance window that this host is in now; empty: none."""
-
     def planned(self, window_id: str) -> Planned | None:
         """One maintenance window."""
 
@@ -78,12 +75,6 @@ def about_host(host: Host) -> tuple[str, ...]:
 # --- hosts ---
 
 
-def _together(host: Host, wider: str, facts: Facts) -> str:
-    """The wider cause of a host. Hosts in a maintenance window have one of their own, silent while it lasts."""
-    window_id = facts.window_of(host.host_id)
-    return f"{window_id}/{wider}" if window_id else wider
-
-
 def condition_signals(host: Host, code: str, text: str, facts: Facts) -> Iterable[Signal]:
     """The signal of a condition that holds on a host."""
     rule, about = of_condition(code), split(code)[1]
@@ -95,8 +86,8 @@ def condition_signals(host: Host, code: str, text: str, facts: Facts) -> Iterabl
     wider, wider_name, least = (*group, SAME_JOB) if group else (host.owner_account, "many hosts", SAME_OWNER)
     yield rule.raised(
         cause=host.host_id, subject=about or host.host_id, name=name, text=text, audiences=about_host(host),
-        held_by=(("host.lost", host.host_id),), wider=_together(host, wider, facts), wider_name=wider_name,
-        wider_least=least, simulated=host.simulated,
+        held_by=(("host.lost", host.host_id),), wider=wider, wider_name=wider_name, wider_least=least,
+        simulated=host.simulated,
     )  # fmt: skip
 
 
@@ -120,8 +111,8 @@ def _host_lost(row: EventRow, facts: Facts) -> Iterable[Signal]:
     yield RULES["host.lost"].raised(
         severity=Severity.PAGE if is_rented else Severity.TICKET,
         cause=host.host_id, subject=host.host_id, name=host.name, text=row.text, audiences=about_host(host),
-        held_by=(("relay.down", host.access_id),), wider=_together(host, host.owner_account, facts),
-        wider_name="many hosts", wider_least=SAME_OWNER, simulated=host.simulated,
+        held_by=(("relay.down", host.access_id),), wider=host.owner_account, wider_name="many hosts",
+        wider_least=SAME_OWNER, simulated=host.simulated,
     )  # fmt: skip
 
 
