@@ -60,7 +60,7 @@ export const SPANS: readonly (readonly [seconds: number, name: string])[] = [
 const RENTED = /^(job|cluster|budget|balance|lease|volume)[.]/;
 const OF_BOTH = /^(alertrule_|host[.]maintenance$)/;
 
-/** The alerts of one product's home: of what is rented, or of what is provided. Own rules and maintenance are of both. */
+/** The alerts of one home: of what is rented, or of what is provided. Own rules and maintenance are of both. */
 export const ofProduct = (alerts: readonly Alert[], product: Product): Alert[] =>
   product === "operate"
     ? [...alerts]

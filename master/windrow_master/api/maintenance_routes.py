@@ -18,6 +18,7 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.watch.maintenance import HOSTS_MAX
 from windrow_master.watch.model import Window
+from windrow_proto.ids import HostId
 
 route = Routes("alerts")
 
@@ -72,7 +73,7 @@ class MaintenancePlanOut(Out):
 
 
 def _out(services: Serving, principal: Principal, window: Window) -> dict[str, Any]:
-    known = [services.fleet.view.get(host_id) for host_id in window.hosts]
+    known = [services.fleet.view.get(HostId(host_id)) for host_id in window.hosts]
     is_shown = oversees(principal) or window.owner == principal.account_id
     return MaintenanceOut.of(
         window,

@@ -162,8 +162,10 @@ class MaintenanceService:
             others = repository.open()
             if sum(one.owner == owner for one in others) >= WINDOWS_MAX:
                 raise TooMany(f"There are {WINDOWS_MAX} maintenance windows already. Remove one.", subject=owner)
-            made = {"owner": owner, "created_by": principal.actor, "created_at_ns": now_ns}
-            window = replace(wanted, window_id=uow.mint("maintenance"), hosts=tuple(names), **made)
+            window = replace(
+                wanted, window_id=uow.mint("maintenance"), hosts=tuple(names), owner=owner,
+                created_by=principal.actor, created_at_ns=now_ns,
+            )  # fmt: skip
             check_span(window, now_ns)
             check_alone(window, others, names)
             repository.add(window)

@@ -305,8 +305,8 @@ class AlertRepository(Repository):
         self._connection.execute(delete(alert_silences).where(alert_silences.c.silence_id == silence_id))
 
     def forget_audience(self, audience: str) -> None:
-        """Remove the rules, silences and messages of an audience."""
-        for table in (alert_rules, alert_silences):
+        """Remove the rules, silences, maintenance windows and messages of an audience."""
+        for table in (alert_rules, alert_silences, maintenance_windows):
             self._connection.execute(delete(table).where(table.c.owner == audience))
         for table in (alert_audiences, inbox):
             self._connection.execute(delete(table).where(table.c.audience == audience))

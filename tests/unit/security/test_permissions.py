@@ -414,8 +414,11 @@ async def _alerts(opened: Master) -> dict[str, str]:
         )  # fmt: skip
         alerts.add_silence(silence)
         for one in ("PUT", "DELETE"):
-            made = {"window_id": f"maintenance_{one}", "owner": OWNER, "hosts": (), "from_ns": 0, "until_ns": 2**62}
-            uow[WindowRepository].add(Window(**made, reason="", created_by="", created_at_ns=0))
+            window = Window(
+                window_id=f"maintenance_{one}", owner=OWNER, hosts=(), from_ns=0, until_ns=2**62, reason="",
+                created_by="", created_at_ns=0,
+            )  # fmt: skip
+            uow[WindowRepository].add(window)
 
     await opened.store.write(make, name="test")
     ids = {f"rule {one}": f"rule_{one}" for one in ("PUT", "DELETE")}
