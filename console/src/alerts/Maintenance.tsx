@@ -1,10 +1,10 @@
 // Maintenance windows: those that are planned or run, the form that declares one, and the line on a host's page.
-import { Autocomplete, Button, NativeSelect, Text, TextInput } from "@mantine/core";
+import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { post, remove } from "../api/client.ts";
-import { hostsFound, maintenance, maintenanceOf, maintenancePlan, me as meQuery } from "../api/queries.ts";
+import { maintenance, maintenanceOf, maintenancePlan, me as meQuery } from "../api/queries.ts";
 import type { MaintenanceWindow } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
@@ -20,6 +20,12 @@ import { SPANS } from "./alerts.ts";
 
 const PATH = "/maintenance-windows";
 const LISTS = [maintenance, { queryKey: ["alerts"] }, { queryKey: ["hosts"] }];
+
+const namesIn = (text: string): string[] =>
+  text
+    .split(",")
+    .map((one) => one.trim())
+    .filter(Boolean);
 
 const COLUMNS: readonly Column<MaintenanceWindow>[] = [
   {
@@ -99,28 +105,25 @@ function End({ window }: { window: MaintenanceWindow }) {
 }
 
 function Add({ close }: { close: () => void }) {
-  const [draft, setDraft] = useState({ host: "", starts: "", seconds: SPANS[0]![0], reason: "" });
+  const [draft, setDraft] = useState({ hosts: "", starts: "", seconds: SPANS[0]![0], reason: "" });
   const change = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part });
-  const [typed] = useDebouncedValue(draft.host.trim(), TYPING_MS);
-  const hosts = useQuery({ ...hostsFound(typed), enabled: typed !== "" }).data?.items ?? [];
-  const isKnown = hosts.some((one) => one.name === typed || one.id === typed);
-  const plan = useQuery({ ...maintenancePlan(typed), enabled: isKnown }).data;
-  const starts = draft.starts ? new Date(draft.starts) : new Date();
-  const body = () => ({
-    hosts: [draft.host.trim()],
-    starts_at: draft.starts ? starts.toISOString() : null,
-    ends_at: new Date(starts.getTime() + draft.seconds * 1000).toISOString(),
-    reason: draft.reason.trim(),
-  });
+  const [typed] = useDebouncedValue(draft.hosts, TYPING_MS);
+  const plan = useQuery({ ...maintenancePlan(namesIn(typed)), enabled: namesIn(typed).length > 0 }).data;
+  const body = () => {
+    const starts = draft.starts ? new Date(draft.starts) : new Date();
+    const ends_at = new Date(starts.getTime() + draft.seconds * 1000).toISOString();
+    const starts_at = draft.starts ? starts.toISOString() : null;
+    return { hosts: namesIn(draft.hosts), starts_at, ends_at, reason: draft.reason };
+  };
   const act = useChange(() => post(PATH, body()), { lists: LISTS, said: "The maintenance is planned", close });
+  const ready = namesIn(draft.hosts).length > 0;
   return (
-    <FormDialog title="Plan maintenance" close={close} act={act} ready={draft.host.trim() !== ""} submit="Declare it">
-      <Autocomplete
-        label="Host"
-        description="Its name or id. Several at once: windrow maintenance add."
-        data={[...new Set(hosts.map((one) => one.name))]}
-        value={draft.host}
-        onChange={(value) => change({ host: value })}
+    <FormDialog title="Plan maintenance" close={close} act={act} ready={ready} submit="Declare it">
+      <TextInput
+        label="Hosts"
+        description="Names or ids, with commas between them."
+        value={draft.hosts}
+        onChange={(event) => change({ hosts: event.currentTarget.value })}
         data-autofocus
       />
       {plan && (

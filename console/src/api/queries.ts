@@ -297,11 +297,11 @@ export const maintenanceOf = (id: string) =>
   one<Page<MaintenanceWindow>>(["maintenance", id], `/maintenance-windows?host=${encodeURIComponent(id)}`, {
     staleTime: CALM_MS,
   });
-/** When nothing runs any more on a host, by its name or id. */
-export const maintenancePlan = (host: string) =>
+/** When nothing runs any more on these hosts. */
+export const maintenancePlan = (hosts: readonly string[]) =>
   queryOptions({
-    queryKey: ["maintenance plan", host],
-    queryFn: () => post<MaintenancePlan>("/maintenance-windows/plan", { hosts: [host] }),
+    queryKey: ["maintenance plan", hosts],
+    queryFn: () => post<MaintenancePlan>("/maintenance-windows/plan", { hosts }),
     staleTime: CALM_MS,
     retry: false,
   });

@@ -57,8 +57,6 @@ class MaintenanceOut(Out):
     state: Annotated[str, Field(description="`planned` or `running`")]
     reason: str | None
     owner: Annotated[str | None, Field(description="`operators`, or an account; null: not the caller's to see")]
-    created_at: Time
-    created_by: str | None
 
 
 class MaintenancePlanOut(Out):
@@ -80,7 +78,6 @@ def _out(services: Serving, principal: Principal, window: Window) -> dict[str, A
         names=[host if entry is None else entry.host.name for host, entry in zip(window.hosts, known, strict=True)],
         state="planned" if window.started_at_ns is None else "running",
         owner=window.owner if is_shown else None,
-        created_by=window.created_by if is_shown else None,
     )
 
 

@@ -35,7 +35,7 @@ SHOWN: Final = Table(
         time_column("UNTIL", lambda w: w["ends_at"]),
         Column("STATE", lambda w: w["state"]),
         Column("REASON", lambda w: w["reason"], 1, 40),
-        Column("BY", lambda w: w["created_by"], 2),
+        Column("OWNER", lambda w: w["owner"], 2),
     ),
     "No maintenance is planned. Plan some: windrow maintenance plan HOST",
     states=lambda w: (w["state"],),
