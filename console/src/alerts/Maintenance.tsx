@@ -12,7 +12,7 @@ import { count, exact, listed, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Panel, TYPING_MS } from "../parts/page.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { State, When } from "../parts/state.tsx";
+import { State } from "../parts/state.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -32,7 +32,8 @@ const COLUMNS: readonly Column<MaintenanceWindow>[] = [
     id: "hosts",
     name: "Hosts",
     value: (row) => listed(row.names),
-    cell: (row) => (row.hosts.length === 1 ? <Subject id={row.hosts[0]!} /> : plain(listed(row.names))),
+    cell: (row) =>
+      row.hosts.length === 1 ? <Subject id={row.hosts[0]!} name={row.names[0]} /> : plain(listed(row.names)),
   },
   moment("starts_at", "From", (row) => row.starts_at),
   moment("ends_at", "Until", (row) => row.ends_at),
@@ -162,7 +163,7 @@ export function HostMaintenance({ hostId }: { hostId: string }) {
   const found = useQuery(maintenanceOf(hostId)).data?.items ?? [];
   return found.map((one) => (
     <Text key={one.id} size="sm" mb={12} className="wr-break">
-      Maintenance <When at={one.starts_at} />, from {exact(one.starts_at)} until {exact(one.ends_at)}
+      Maintenance from {exact(one.starts_at)} until {exact(one.ends_at)}
       {one.reason && `: ${plain(one.reason)}`}
     </Text>
   ));
