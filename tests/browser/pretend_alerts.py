@@ -154,6 +154,32 @@ def _silence_routes(app: FastAPI, world: World) -> None:
         world.silences = [one for one in world.silences if one["id"] != silence_id]
         return Response(status_code=204)
 
+    _maintenance_routes(app, world)
+
+
+def _maintenance_routes(app: FastAPI, world: World) -> None:
+    @app.get("/api/v1/maintenance-windows")
+    async def windows(host: str = "") -> Json:
+        return listed([one for one in world.windows if host in ("", *one["hosts"])])
+
+    @app.post("/api/v1/maintenance-windows", status_code=201)
+    async def declare(body: Json = Body()) -> Json:
+        starts = body["starts_at"]
+        row = {"id": f"maintenance_{len(world.windows)}", "owner": "operators"}
+        row |= {"hosts": body["hosts"], "names": body["hosts"], "state": "planned" if starts else "running"}
+        row |= {"starts_at": starts or at(), "ends_at": body["ends_at"], "reason": body["reason"] or None}
+        world.windows.append(row)
+        return row
+
+    @app.post("/api/v1/maintenance-windows/plan")
+    async def plan(body: Json = Body()) -> Json:
+        return {"hosts": len(body["hosts"]), "leases": 1, "open_ended": 0, "earliest_start": at(-3600)}
+
+    @app.delete("/api/v1/maintenance-windows/{window_id}")
+    async def over(window_id: str) -> Response:
+        world.windows = [one for one in world.windows if one["id"] != window_id]
+        return Response(status_code=204)
+
 
 def _delivery(world: World, channel: Json, kind: str = "test") -> Json:
     number = len(world.deliveries)

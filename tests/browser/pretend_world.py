@@ -109,6 +109,8 @@ class World:
     """Of the last message that was read."""
     alert_rules: list[Json] = field(default_factory=list)
     silences: list[Json] = field(default_factory=list)
+    windows: list[Json] = field(default_factory=list)
+    """Of maintenance."""
     channels: list[Json] = field(default_factory=list)
     deliveries: list[Json] = field(default_factory=list)
     alert_mail: str = "urgent"

@@ -131,3 +131,25 @@ async def test_each_home_begins_with_its_open_alerts_and_says_nothing_twice(page
     await needs.get_by_role("link", name="Open the alert: Host lost: sim-000").click()
     await expect(page).to_have_url(f"{served.url}/alerts/alert_1")
     await expect(page.get_by_role("link", name="sim-000").first).to_have_attribute("href", f"/hosts/{HOST}")
+
+
+async def test_maintenance_is_planned_around_leases_and_stands_on_the_page_of_its_host(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend(neighbours=1)
+    await signed_in(page, served, "/alerts?tab=silences")
+    await page.get_by_role("button", name="Plan maintenance").click()
+    dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Hosts").fill(f"{HOST}, ")
+    await expect(dialog).to_contain_text("Nothing runs there any more, by its duration, from")
+    await dialog.get_by_label("From").fill("2030-01-01T10:00")
+    await dialog.get_by_label("Reason").fill("new fans")
+    await dialog.get_by_role("button", name="Declare it").click()
+    row = page.get_by_role("region", name="Maintenance", exact=True).get_by_role("row", name=re.compile("new fans"))
+    await expect(row).to_contain_text("Planned")
+    await page.goto(f"{served.url}/hosts/{HOST}")
+    await expect(page.get_by_text(re.compile("Maintenance from .* until .*: new fans"))).to_be_visible()
+    await page.goto(f"{served.url}/alerts?tab=silences")
+    await row.get_by_role("button", name="End the maintenance of").click()
+    await expect(page.get_by_text("No maintenance is planned")).to_be_visible()
+    assert served.world.windows == []

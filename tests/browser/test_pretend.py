@@ -29,6 +29,7 @@ from windrow_master.api import (
     job_routes,
     lifecycle_routes,
     limit_routes,
+    maintenance_routes,
     market_routes,
     onboarding_routes,
     overview_routes,
@@ -69,6 +70,7 @@ READS: dict[str, type[BaseModel]] = {
     "/inbox": alert_routes.InboxOut,
     "/alert-rules": alert_routes.AlertRulesOut,
     "/alert-silences": answers.Page[alert_routes.SilenceOut],
+    "/maintenance-windows": answers.Page[maintenance_routes.MaintenanceOut],
     "/channels": answers.Page[channel_routes.ChannelOut],
     "/deliveries": answers.Page[channel_routes.DeliveryOut],
     "/user/alert-mail": channel_routes.AlertMailOut,
@@ -193,6 +195,12 @@ async def _alerts(client: httpx2.AsyncClient, world: World) -> None:
     assert_described(await client.post("/alert-rules", json=asked), alert_routes.OwnRuleOut, 201)
     quiet = {"rule": None, "cause": HOST, "ends_at": "2030-01-01T00:00:00.000Z", "reason": "fans"}
     assert_described(await client.post("/alert-silences", json=quiet), alert_routes.SilenceOut, 201)
+    window: dict[str, object] = {"hosts": [HOST], "scope": None, "reason": "fans", "starts_at": None}
+    window |= {"ends_at": "2030-01-01T00:00:00.000Z"}
+    made = await client.post("/maintenance-windows", json=window)
+    assert_described(made, maintenance_routes.MaintenanceOut, 201)
+    plan = await client.post("/maintenance-windows/plan", json={"hosts": [HOST], "scope": None})
+    assert_described(plan, maintenance_routes.MaintenancePlanOut)
     hook: dict[str, object] = {
         "name": "hook",
         "kind": "webhook",

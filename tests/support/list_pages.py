@@ -17,7 +17,7 @@ PAGE: Final = ROOT / "tests" / "unit" / "sdk" / "lists.txt"
 WIDTHS: Final = (80, 100, 120, 160)
 SCHEMAS: Final = {
     "accesses.ACCESSES": "AccessOut", "alerts.SHOWN": "AlertOut", "alerts.SHOWN_SILENCES": "SilenceOut",
-    "alerts.SHOWN_RULES": "OwnRuleOut",
+    "alerts.SHOWN_RULES": "OwnRuleOut", "maintenance.SHOWN": "MaintenanceOut",
     "account.TOKENS": "TokenOut", "account.RECEIPTS": "ReceiptOut",
     "account.TRANSFERS": "TransferOut", "account.BALANCES": "BalanceOut", "artefacts.ARTEFACTS": "ArtefactOut",
     "artefacts.CHECKPOINTS": "CheckpointOut", "audit.ENTRIES": "AuditOut", "billing.SPENT": "ShareOut",

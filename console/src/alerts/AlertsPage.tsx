@@ -15,6 +15,7 @@ import type { Column } from "../tables/table.ts";
 import { AlertActs } from "./AlertActs.tsx";
 import { mayAct, SEVERITY_TONES, STATE_TONES, severityName, subjectsText } from "./alerts.ts";
 import { Channels } from "./Channels.tsx";
+import { Maintenance } from "./Maintenance.tsx";
 import { Rules } from "./Rules.tsx";
 import { Silences } from "./Silences.tsx";
 
@@ -27,10 +28,20 @@ export function AlertsPage() {
           { value: "open", name: "Open", content: <Open /> },
           { value: "history", name: "History", content: <Past /> },
           { value: "rules", name: "Rules", content: <Rules /> },
-          { value: "silences", name: "Silences", content: <Silences /> },
+          { value: "silences", name: "Silences", content: <Quiet /> },
           { value: "channels", name: "Channels", content: <Channels /> },
         ]}
       />
+    </div>
+  );
+}
+
+/** What is not told: silences, and maintenance. */
+function Quiet() {
+  return (
+    <div className="wr-stack">
+      <Silences />
+      <Maintenance />
     </div>
   );
 }

@@ -58,13 +58,13 @@ export const SPANS: readonly (readonly [seconds: number, name: string])[] = [
 // --- the homes ---
 
 const RENTED = /^(job|cluster|budget|balance|lease|volume)[.]/;
-const OWN_RULE = "alertrule_";
+const OF_BOTH = /^(alertrule_|host[.]maintenance$)/;
 
-/** The alerts of one product's home: of what is rented, or of what is provided. Own rules are of both. */
+/** The alerts of one home: of what is rented, or of what is provided. Own rules and maintenance are of both. */
 export const ofProduct = (alerts: readonly Alert[], product: Product): Alert[] =>
   product === "operate"
     ? [...alerts]
-    : alerts.filter(({ rule }) => rule.startsWith(OWN_RULE) || RENTED.test(rule) === (product === "rent"));
+    : alerts.filter(({ rule }) => OF_BOTH.test(rule) || RENTED.test(rule) === (product === "rent"));
 
 /** Troubles of the attention list by the rules of the alerts that say the same. */
 const SAYS: Readonly<Record<string, RegExp>> = {

@@ -48,6 +48,8 @@ import type {
   KeptEstimate,
   LinkedIdentity,
   MachineType,
+  MaintenancePlan,
+  MaintenanceWindow,
   MarketUser,
   Me,
   ObjectShare,
@@ -296,6 +298,19 @@ export const rulePreview = (body: OwnRuleRequest) =>
     retry: false,
   });
 export const silences = all<Silence>(["silences"], "/alert-silences", { refetchInterval: CALM_MS });
+export const maintenance = all<MaintenanceWindow>(["maintenance"], "/maintenance-windows", { staleTime: CALM_MS });
+export const maintenanceOf = (id: string) =>
+  one<Page<MaintenanceWindow>>(["maintenance", id], `/maintenance-windows?host=${encodeURIComponent(id)}`, {
+    staleTime: CALM_MS,
+  });
+/** When nothing runs any more on these hosts. */
+export const maintenancePlan = (hosts: readonly string[]) =>
+  queryOptions({
+    queryKey: ["maintenance plan", hosts],
+    queryFn: () => post<MaintenancePlan>("/maintenance-windows/plan", { hosts }),
+    staleTime: CALM_MS,
+    retry: false,
+  });
 export const channels = all<Channel>(["channels"], "/channels", { staleTime: CALM_MS });
 /** words: `alert` or `state`, as the API takes them. */
 export const deliveries = (words: Readonly<Record<string, string>>) =>

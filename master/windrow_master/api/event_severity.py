@@ -49,6 +49,7 @@ INFO_BEGINNINGS: Final = (
         "host.verifying",
         "job.",
         "join_token.",
+        "maintenance.",
     ),
     *("rental.closed", "slot.tier", "terminal.", "token.", "tunnel.", "volume.", "workload."),
 )

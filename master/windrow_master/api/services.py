@@ -46,6 +46,7 @@ from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.store import Store
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.verification.scheduler import VerificationService
+from windrow_master.watch.maintenance import MaintenanceService
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
 from windrow_master.watch.service import AlertService
@@ -128,6 +129,7 @@ class Services:
     price_book: PriceBook
     router: Router
     alerts: AlertService
+    maintenance: MaintenanceService
     local_user: LocalUser | None
     """Recognises the Master's own user; None: nobody is let in without a token."""
     shares: RequestShares = field(default_factory=RequestShares)

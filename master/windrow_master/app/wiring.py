@@ -100,7 +100,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
-from windrow_master.watch.engine import silenced_until
+from windrow_master.watch.maintenance import MaintenanceService, closings, quiet_until
 from windrow_master.watch.notify import channels as notify_channels
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
@@ -232,6 +232,7 @@ class Master:
         yield services.volume_controller.run()
         yield services.results.run()
         yield services.alerts.run()
+        yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
         if isinstance(services.clock, SteadyClock):
@@ -374,7 +375,11 @@ class _Parts:
     @cached_property
     def alerts(self) -> AlertService:
         watched = Watched(self.fleet.view, self.telemetry, self._stated)
-        return AlertService(self.store, self.clock, watched, self.deliveries, silenced_until)
+        return AlertService(self.store, self.clock, watched, self.deliveries, quiet_until)
+
+    @cached_property
+    def maintenance(self) -> MaintenanceService:
+        return MaintenanceService(self.store, self.clock, self.fleet)
 
     def _stated(self) -> Iterator[Stated]:
         for tell in self.health.conditions:
@@ -646,6 +651,7 @@ class _Parts:
             price_book=book,
             router=Router(self.store, clusters, registry, book, self.clock),
             alerts=self.alerts,
+            maintenance=self.maintenance,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
         )
 
@@ -701,7 +707,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(SecretUsers, job_answers.secret_users)
-    messages.answer(cluster_says.HostLimits, limits)
+    messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)

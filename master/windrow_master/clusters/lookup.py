@@ -46,6 +46,12 @@ def running_on(uow: UnitOfWork, host_id: HostId) -> int:
     return len({one.cluster_id for one in uow[WorkloadRepository].held_on(host_id)})
 
 
+def holding(uow: UnitOfWork, host_id: HostId) -> Sequence[Cluster]:
+    """The clusters that hold slots of a host."""
+    held = dict.fromkeys(one.cluster_id for one in uow[WorkloadRepository].held_on(host_id))
+    return uow[ClusterRepository].readable(held)
+
+
 def over_several(uow: UnitOfWork, host_id: HostId, least: int) -> Cluster | None:
     """A cluster over so many hosts or more that this host works for; None: there is none."""
     held = dict.fromkeys(one.cluster_id for one in uow[WorkloadRepository].held_on(host_id))

@@ -37,10 +37,11 @@ class IsOfJob(Question[bool]):
 @dataclass(frozen=True, slots=True)
 class HostLimit:
     """The limit of a host. most: clusters at once; None: as its slots allow. only_for: the account whose work it takes;
-    None: every account."""
+    None: every account. closes_at_ns: the wall time from which it is not to be used; None: none is known."""
 
     most: int | None = None
     only_for: AccountId | None = None
+    closes_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,8 @@ class Placer:
         seed = f"{account_id}|{uow[ClusterRepository].count(account_id)}"
         snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
         wanted = placement_request(request, account_id, seed, is_proof)
+        if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
+            wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
         found = plan(wanted, snapshot)
         if isinstance(found, Placement) or is_proof:
             return found
@@ -194,6 +196,7 @@ def _candidate(
         most_works=limit.most,
         works=0 if limit.most is None else committed.works,
         only_for=limit.only_for,
+        closes_at_ns=limit.closes_at_ns,
     )
 
 

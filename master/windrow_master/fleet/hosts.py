@@ -206,13 +206,16 @@ class HostRegistry:
 
     # --- what people decide --------------------------------------------------------------------------------------
 
-    def decide(self, uow: UnitOfWork, host_id: HostId, event: AdminEvent, actor: str, reason: str) -> Host:
-        """Apply a decision; Conflict when the host's state does not allow it."""
+    def decide(
+        self, uow: UnitOfWork, host_id: HostId, event: AdminEvent, actor: str, reason: str, *, is_sound: bool = True
+    ) -> Host:
+        """Apply a decision; Conflict when the host's state does not allow it. is_sound: who activates it says that its
+        faulty GPUs are sound."""
         host = self.load(uow, host_id)
         step = step_admin(host.admin_state, event)
         if step.answer is Answer.REFUSED:
             raise Conflict(f"A host that is {host.admin_state} cannot {event}.", subject=host_id)
-        if event is AdminEvent.ACTIVATE or event is AdminEvent.REVERIFIED:
+        if is_sound and event in (AdminEvent.ACTIVATE, AdminEvent.REVERIFIED):
             for slot in uow[SlotRepository].of_host(host_id):
                 is_faulted = conditions.is_faulted(slot.card, host.conditions, slot.gpu_uuid)
                 if slot.state is SlotState.FAULTED and not is_faulted:

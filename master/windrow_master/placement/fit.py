@@ -10,7 +10,7 @@ from windrow_master.fleet.model import link_words
 from windrow_master.placement.isolation import forbidden
 from windrow_master.placement.model import Candidate, Chosen, Miss, Obstacle, Request, Runtime, SlotOffer
 from windrow_proto.model import Isolation
-from windrow_proto.units import GIB, MINUTE, Microcents, money_text
+from windrow_proto.units import GIB, MINUTE, Microcents, money_text, time_text
 
 CONTAINED: Final = "of containers"
 """In the place of a network's name: that of containers is made for them, wherever their hosts are."""
@@ -101,6 +101,10 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
         return Miss(Obstacle.NOT_NAMED, "not the host that you name", changes={"host_id": None})
     if host.admin_state != "active":
         return Miss(Obstacle.CLOSED, "takes no new work", f"it is {host.admin_state}", kinds=(host.admin_state,))
+    is_past = host.closes_at_ns is not None and (request.ends_at_ns is None or request.ends_at_ns > host.closes_at_ns)
+    if host.closes_at_ns is not None and is_past and not request.is_proof:
+        detail = f"at {time_text(host.closes_at_ns)}; ask for a duration that ends before"
+        return Miss(Obstacle.CLOSED, "goes into maintenance before this ends", detail, kinds=("maintenance",))
     if host.link_state != "online":
         return Miss(Obstacle.OFFLINE, "offline", link_words(host.link_state))
     if not host.is_settled:

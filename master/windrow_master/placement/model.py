@@ -29,7 +29,8 @@ class Request(Resources):
     tie_seed: any text that is the same for a preview and the creation that follows it; orders equal hosts.
     hosts: on how many, each of which gives all that is asked for; they must see each other. is_proof: the Master rents
     a host to try it, verified or not; what runs is its own, so that plain processes will do. cpus_priced: the number of
-    processors that the prices of processor slots are for; None: `cpus`.
+    processors that the prices of processor slots are for; None: `cpus`. ends_at_ns: when it is over by its duration, in
+    wall time, where any host closes; None: never.
     """
 
     account_id: AccountId
@@ -39,6 +40,7 @@ class Request(Resources):
     is_proof: bool = False
     hosts: int = 1
     cpus_priced: int | None = None
+    ends_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,8 @@ class Candidate:
     why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was
     not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
     after it came. most_works: how many workloads it takes at once, of which it has `works`; None: as its slots allow.
-    only_for: the account that it is kept for; None: every account.
+    only_for: the account that it is kept for; None: every account. closes_at_ns: the wall time at which it goes into
+    maintenance; None: none is known.
     """
 
     host_id: HostId
@@ -108,6 +111,7 @@ class Candidate:
     most_works: int | None = None
     works: int = 0
     only_for: AccountId | None = None
+    closes_at_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

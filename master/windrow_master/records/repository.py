@@ -27,7 +27,7 @@ from windrow_master.store.prepared import Made
 from windrow_master.store.repository import Repository
 from windrow_master.store.tables import events, operations
 from windrow_master.watch.notify.tables import deliveries
-from windrow_master.watch.tables import alert_silences, alerts
+from windrow_master.watch.tables import alert_silences, alerts, maintenance_windows
 from windrow_proto.ids import mint
 
 _BEFORE: Final = bindparam("before_ns", type_=BigInteger)
@@ -116,6 +116,7 @@ _KINDS: Final[Mapping[Record, _Kind]] = {
     ),
     Record.ALERTS: _kind(alerts, alerts.c.resolved_at_ns < _BEFORE),
     Record.SILENCES: _kind(alert_silences, alert_silences.c.until_ns < _BEFORE),
+    Record.MAINTENANCE: _kind(maintenance_windows, maintenance_windows.c.ended_at_ns < _BEFORE),
 }
 _PREFIXES: Final = {
     Record.OPERATIONS: "operation",

@@ -52,6 +52,7 @@ class Record(StrEnum):
     ALERTS = "alerts"
     SILENCES = "alert_silences"
     DELIVERIES = "deliveries"
+    MAINTENANCE = "maintenance_windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,4 +94,5 @@ def rules(retention: RecordRetention) -> Sequence[Rule]:
         Rule(Record.ALERTS, ALERTS_NS),
         Rule(Record.SILENCES, DONE_NS),
         Rule(Record.DELIVERIES, DONE_NS),
+        Rule(Record.MAINTENANCE, DONE_NS),
     )

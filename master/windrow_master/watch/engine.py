@@ -132,6 +132,12 @@ class AlertEngine:
             )
         repository.save(alert)
         repository.tell_too(alert.alert_id, said.audiences)
+        if said.is_news and alert.fired_at_ns is not None:
+            count = alert.escalations + 1
+            alert = replace(alert, title=said.title, text=said.text, escalations=count, settles_at_ns=None)
+            repository.save(alert)
+            if alert.state is not AlertState.SILENCED:
+                self._tell(uow, alert, MessageKind.FIRING, alert.text)
         alert = self.apply(uow, alert, AlertEvent.RAISE, until_ns=until_ns)
         next_ = due(alert)
         if next_ is not None and next_[0] <= now_ns:
@@ -191,7 +197,8 @@ class AlertEngine:
             alert = repository.get(alert_id)
             if alert is None or not lost:
                 continue
-            alert = replace(alert, subject_count=max(0, alert.subject_count - lost))
+            fields = {**alert.fields, "ended": said.text} if said.text else alert.fields
+            alert = replace(alert, subject_count=max(0, alert.subject_count - lost), fields=fields)
             repository.save(alert)
             if not alert.subject_count:
                 self.apply(uow, alert, AlertEvent.CLEAR)
@@ -208,7 +215,7 @@ class AlertEngine:
     def _tell(self, uow: UnitOfWork, alert: Alert, kind: MessageKind, text: str) -> None:
         repository = uow[AlertRepository]
         names, count = repository.has_now(alert.alert_id, NAMES_MAX)
-        again = f".{alert.escalations}" if kind is MessageKind.ESCALATED else ""
+        again = f".{alert.escalations}" if alert.escalations and kind is not MessageKind.RESOLVED else ""
         message = AlertMessage(
             message_id=f"{alert.alert_id}.{kind}{again}", number=0, alert_id=alert.alert_id, kind=kind,
             at_ns=uow.now_wall_ns, rule=alert.rule, severity=alert.severity, title=alert.title, text=text,
@@ -233,6 +240,8 @@ def _ended(alert: Alert) -> str:
     """The end of an alert in words."""
     if "merged" in alert.fields:
         return f"It is told as {alert.fields['merged']} from now on."
+    if "ended" in alert.fields:
+        return alert.fields["ended"]
     assert alert.fired_at_ns is not None and alert.resolved_at_ns is not None, "only what was told is told to be over"
     began, minutes = time_text(alert.fired_at_ns), (alert.resolved_at_ns - alert.fired_at_ns) // MINUTE
     more = f" It came back {alert.flaps} times." if alert.flaps else ""

@@ -1,5 +1,7 @@
 """Looks up what signals ask for, in the transaction that reads the events."""
 
+from dataclasses import replace
+
 from windrow_master.clusters import lookup as clusters
 from windrow_master.clusters.model import Cluster
 from windrow_master.fleet import lookup as fleet
@@ -7,10 +9,12 @@ from windrow_master.fleet.model import Host
 from windrow_master.jobs import answers as jobs
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.market.lookup import charged, on_host, renter_of
-from windrow_master.market.model import RentalId
+from windrow_master.market.model import PROOF_ACCOUNT, RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.watch.signals import SAME_JOB
+from windrow_master.watch.model import NAMES_MAX, Raise, Signal
+from windrow_master.watch.repository import WindowRepository
+from windrow_master.watch.signals import SAME_JOB, Planned
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.units import Microcents
 
@@ -21,6 +25,7 @@ class StoredFacts:
     def __init__(self, uow: UnitOfWork) -> None:
         self._uow = uow
         self._hosts: dict[str, Host | None] = {}
+        self._windows: dict[str, str] | None = None
 
     def host(self, host_id: str) -> Host | None:
         """One host."""
@@ -51,6 +56,27 @@ class StoredFacts:
     def cost(self, cluster_id: str) -> Microcents:
         """The charges of a cluster so far."""
         return charged(self._uow, ClusterId(cluster_id))
+
+    def apart(self, signal: Signal) -> Signal:
+        """The signal. Hosts of a maintenance window have a wider cause of their own, silent with them."""
+        if not isinstance(signal, Raise) or not signal.wider:
+            return signal
+        if self._windows is None:
+            running = [one for one in self._uow[WindowRepository].open() if one.runs(self._uow.now_wall_ns)]
+            self._windows = {host: one.window_id for one in running for host in one.hosts}
+        window_id = self._windows.get(signal.cause)
+        return signal if window_id is None else replace(signal, wider=f"{window_id}/{signal.wider}")
+
+    def planned(self, window_id: str) -> Planned | None:
+        """One maintenance window."""
+        window = self._uow[WindowRepository].get(window_id)
+        if window is None:
+            return None
+        hosts = [host for one in window.hosts if (host := self.host(one)) is not None]
+        told = {str(host.owner_account) for host in hosts}
+        told |= {one.account_id for host in hosts for one in clusters.holding(self._uow, host.host_id)}
+        names, more = ", ".join(host.name for host in hosts[:NAMES_MAX]), len(hosts) - NAMES_MAX
+        return Planned(window, f"{names} and {more} more" if more > 0 else names, tuple(sorted(told - {PROOF_ACCOUNT})))
 
     def concerned(self, row: EventRow) -> frozenset[str]:
         """The accounts that an event is about: those that may see it."""

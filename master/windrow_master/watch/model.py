@@ -48,10 +48,10 @@ class Raise:
     """A cause has trouble with this subject.
 
     lasts_ns: of a moment, which has no end of its own: the alert is over so long after the last one. after_ns: wall
-    time at which it fires, in place of the duration's end; until_ns: wall time at which it is over. held_by: alerts, as
-    rule and cause, that tell of this already while they are open; same: rules of which one alert tells where they are
-    about the same subject, the gravest first. wider: the cause that `wider_least` causes of one
-    rule have together; empty: none.
+    time at which it fires, in place of the duration's end; until_ns: wall time at which it is over. is_news: an alert
+    that is open already gets these words, and is told again. held_by: alerts, as rule and cause, that tell of this
+    already while they are open; same: rules of which one alert tells where they are about the same subject, the gravest
+    first. wider: the cause that `wider_least` causes of one rule have together; empty: none.
     """
 
     rule: str
@@ -69,6 +69,7 @@ class Raise:
     escalate_ns: int | None = None
     after_ns: int | None = None
     until_ns: int | None = None
+    is_news: bool = False
     held_by: tuple[tuple[str, str], ...] = ()
     same: tuple[str, ...] = ()
     wider: str = ""
@@ -79,11 +80,13 @@ class Raise:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """A cause has no trouble any more: of one rule, or of all (None); with one subject, or with all (None)."""
+    """A cause has no trouble any more: of one rule, or of all (None); with one subject, or with all (None). text: what
+    is told of the end, in place of how long it lasted."""
 
     cause: str
     rule: str | None = None
     subject: str | None = None
+    text: str = ""
 
 
 Signal = Raise | Clear
@@ -94,8 +97,8 @@ class Alert:
     """An alert as its row says. Times are wall nanoseconds.
 
     fires_at_ns: while it is pending; settles_at_ns: when it is resolved unless it is raised again; escalates_at_ns:
-    when it is told again unless somebody acknowledges it. flaps: how often it was raised again while it settled.
-    subject_count: subjects that have the trouble now, without those held back by it.
+    when it is told again unless somebody acknowledges it; escalations: how often it was told again. flaps: how often it
+    was raised again while it settled. subject_count: subjects that have the trouble now, without those held back by it.
     """
 
     alert_id: str
@@ -175,6 +178,35 @@ class Silence:
         is_theirs = OPERATORS in audiences if self.owner == OPERATORS else set(audiences) == {self.owner}
         fits = self.rule in (None, rule) and self.cause in (None, cause)
         return is_theirs and fits and self.from_ns <= now_ns < self.until_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A maintenance window: no alert about these hosts is told, and nothing new runs there. Times are wall nanoseconds.
+
+    owner: whose it is to change: `operators`, or an account. hosts: ids. started_at_ns: None: not yet; ended_at_ns:
+    when it was over or removed. drained: the hosts that it drained, which are active again at its end.
+    """
+
+    window_id: str
+    owner: str
+    hosts: tuple[str, ...]
+    from_ns: int
+    until_ns: int
+    reason: str
+    created_by: str
+    created_at_ns: int
+    started_at_ns: int | None = None
+    ended_at_ns: int | None = None
+    drained: tuple[str, ...] = ()
+
+    def runs(self, now_ns: int) -> bool:
+        """Return whether it is now."""
+        return self.ended_at_ns is None and self.from_ns <= now_ns < self.until_ns
+
+    def covers(self, cause: str) -> bool:
+        """Return whether the cause of an alert is one of its hosts, or several of them together."""
+        return cause in self.hosts or cause.startswith(f"{self.window_id}/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,8 @@ RULES_MAX: Final = 100
 """Of one owner."""
 COUNT_MAX: Final = 100
 """Events that one rule counts."""
+MANY: Final = 10
+"""Causes of one rule at once, such as hosts: one alert is enough."""
 DURATION_NS_MAX: Final = DAY
 EVENT_SCOPES: Final = ("host", "cluster", "job", "access", "account")
 """Labels of an event: an id among its subjects."""
@@ -65,6 +67,7 @@ class OwnRule:
             subject=subject, name=name, text=text, audiences=(self.owner,),
             lasts_ns=MOMENT_NS if self.event_kind is not None else None,
             escalate_ns=PAGE_AGAIN_NS if self.severity is Severity.PAGE else None, simulated=simulated,
+            wider=self.rule_id, wider_name="many at once", wider_least=MANY,
         )  # fmt: skip
 
     def holds(self, value: float) -> bool:

@@ -20,6 +20,7 @@ from windrow_master.watch.model import (
     Raise,
     Silence,
     Subject,
+    Window,
 )
 from windrow_master.watch.own_rules import OwnRule
 from windrow_master.watch.states import due
@@ -33,6 +34,7 @@ from windrow_master.watch.tables import (
     alerts,
     inbox,
     inbox_marks,
+    maintenance_windows,
     watch_cursor,
 )
 from windrow_proto.conditions import Severity
@@ -64,6 +66,16 @@ _ADD_AUDIENCE: Final = Made(insert(alert_audiences), alert_audiences.c.keys())
 _ADD_MESSAGE: Final = Made(insert(alert_messages), ("message_id", "alert_id", "at_ns", "body"))
 _ADD_INBOX: Final = Made(insert(inbox), inbox.c.keys())
 _ADD_NOTE: Final = Made(insert(alert_notes), ("alert_id", "at_ns", "actor", "kind", "text"))
+_ADD_WINDOW: Final = Made(insert(maintenance_windows), maintenance_windows.c.keys())
+_SAVE_WINDOW: Final = Made(
+    update(maintenance_windows).where(maintenance_windows.c.window_id == bindparam("was_id")),
+    settable(maintenance_windows),
+)
+_OPEN_WINDOWS: Final = Found(
+    select(maintenance_windows).where(maintenance_windows.c.ended_at_ns.is_(None)),
+    lambda row: _window(row),
+    lambda window: window.window_id,
+)
 
 
 class AlertRepository(Repository):
@@ -306,14 +318,36 @@ class AlertRepository(Repository):
         self._connection.execute(delete(alert_silences).where(alert_silences.c.silence_id == silence_id))
 
     def forget_audience(self, audience: str) -> None:
-        """Remove the rules, silences and messages of an audience."""
-        for table in (alert_rules, alert_silences):
+        """Remove the rules, silences, maintenance windows and messages of an audience."""
+        for table in (alert_rules, alert_silences, maintenance_windows):
             self._connection.execute(delete(table).where(table.c.owner == audience))
         for table in (alert_audiences, inbox):
             self._connection.execute(delete(table).where(table.c.audience == audience))
 
     def _alerts(self, query: Select[Any]) -> Sequence[Alert]:
         return [_alert(row._mapping) for row in self._connection.execute(query)]
+
+
+class WindowRepository(Repository):
+    """Maintenance windows."""
+
+    def add(self, window: Window) -> None:
+        """Add one."""
+        _ADD_WINDOW.run(self._connection, flat(window))
+
+    def save(self, window: Window) -> None:
+        """Write one as it is now."""
+        _SAVE_WINDOW.run(self._connection, flat(window) | {"was_id": window.window_id})
+
+    def get(self, window_id: str) -> Window | None:
+        """One window, also one that is over."""
+        query = select(maintenance_windows).where(maintenance_windows.c.window_id == window_id)
+        row = self._connection.execute(query).one_or_none()
+        return None if row is None else _window(row._mapping)
+
+    def open(self) -> Sequence[Window]:
+        """Those that are not over, in the order in which they were declared."""
+        return _OPEN_WINDOWS.all(self._connection)
 
 
 def _values(alert: Alert) -> dict[str, Any]:
@@ -342,6 +376,11 @@ def _raise(held: Mapping[str, Any]) -> Raise:
     pairs = tuple((rule, cause) for rule, cause in held["held_by"])
     lists = {"audiences": tuple(held["audiences"]), "held_by": pairs, "same": tuple(held.get("same", ()))}
     return Raise(**{**held, "severity": Severity(held["severity"]), **lists})
+
+
+def _window(row: Mapping[Any, Any]) -> Window:
+    values = {name: row[name] for name in Window.__dataclass_fields__}
+    return Window(**values | {"hosts": tuple(row["hosts"]), "drained": tuple(row["drained"])})
 
 
 def _rule(row: Mapping[Any, Any]) -> OwnRule:

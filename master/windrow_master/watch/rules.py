@@ -19,6 +19,7 @@ LEASE_NS: Final = 10 * MINUTE
 IDLE_NS: Final = 30 * MINUTE
 IDLE_RATIO: Final = 0.02
 """A GPU is idle while it is used no more than this."""
+NOTICE: Final = "host.maintenance"
 BUDGETS: Final = MARKS
 """Percent of a budget at which its owner is told."""
 
@@ -74,6 +75,12 @@ BUILT_IN: Final = (
         "host.quarantined", _PAGE, "Host quarantined by the Master",
         "Find out why: `windrow host show HOST`. Verify the host again, or remove it.",
         _HOST, "host.quarantined",
+    ),
+    Rule(
+        NOTICE, _TICKET, "Maintenance",
+        "Save what is to stay, and end it or rent elsewhere before it begins. `windrow maintenance ls` has its times.",
+        "renters on the hosts, the hosts' owners", "maintenance.declared, .changed, .removed, until the window is over",
+        settle_ns=0,
     ),
     Rule(
         "relay.down", _PAGE, "Relay down",

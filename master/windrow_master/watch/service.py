@@ -171,7 +171,7 @@ class AlertService:
         for row in rows:
             with self._engine.faults.around(row.kind), uow.attempt():
                 for signal in signals_of(row, facts):
-                    self._engine.take(uow, signal)
+                    self._engine.take(uow, facts.apart(signal))
                 self._own_events(uow, row, facts)
         is_more = len(rows) == EVENTS_MAX
         is_more |= self._engine.look(uow) >= EVENTS_MAX
@@ -189,7 +189,7 @@ class AlertService:
             times = [one.at_ns for one in rows if own_rules.fits_event(rule, one, facts.concerned(one))]
             if own_rules.is_enough(rule, times, row.at_ns):
                 cause = next(iter(rule.scope.values()), next(iter(row.subjects), row.kind))
-                self._engine.take(uow, rule.raised(cause, cause, row.kind, row.text))
+                self._engine.take(uow, facts.apart(rule.raised(cause, cause, row.kind, row.text)))
 
     def _take(self, found: Iterable[Signal], uow: UnitOfWork) -> None:
         facts = StoredFacts(uow)
@@ -203,7 +203,7 @@ class AlertService:
                     signal, audiences=(cluster.account_id,), name=cluster.name, title=title, text=text
                 )  # fmt: skip
             if said is not None:
-                self._engine.take(uow, said)
+                self._engine.take(uow, facts.apart(said))
 
     def _look(self, now_ns: int) -> Level:
         """All levels; those that cost more are as they were a moment ago."""

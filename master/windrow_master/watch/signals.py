@@ -4,6 +4,7 @@ What the event itself does not say is asked of `Facts`, as it is now: an event m
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from windrow_master.clusters.model import Cluster, ClusterPhase
@@ -11,8 +12,8 @@ from windrow_master.fleet.flaps import SETTLED_NS
 from windrow_master.fleet.model import AdminState, Host
 from windrow_master.jobs.model import Job
 from windrow_master.store.model import EventRow
-from windrow_master.watch.model import OPERATORS, Clear, Signal
-from windrow_master.watch.rules import BUDGETS, FAULTS, LEASE_NS, RULES, of_condition
+from windrow_master.watch.model import OPERATORS, Clear, Signal, Window
+from windrow_master.watch.rules import BUDGETS, FAULTS, LEASE_NS, NOTICE, RULES, of_condition
 from windrow_proto.conditions import Severity, split
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
@@ -24,6 +25,15 @@ UUID_CHARS: Final = 12
 """Of a GPU's UUID: enough to tell a host's cards apart."""
 DECIDED: Final = frozenset({AdminState.MAINTENANCE, AdminState.QUARANTINED, AdminState.RETIRED})
 """States of a host that people chose, in which nobody wants to hear of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A maintenance window, the names of its hosts in a few words, and the accounts that own or rent them."""
+
+    window: Window
+    name: str
+    audiences: tuple[str, ...]
 
 
 class Facts(Protocol):
@@ -43,6 +53,9 @@ class Facts(Protocol):
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
+
+    def planned(self, window_id: str) -> Planned | None:
+        """One maintenance window."""
 
 
 Read = Callable[[EventRow, Facts], Iterable[Signal]]
@@ -175,6 +188,18 @@ def _host_moment(row: EventRow, facts: Facts) -> Iterable[Signal]:
     )  # fmt: skip
 
 
+def _maintenance(row: EventRow, facts: Facts) -> Iterable[Signal]:
+    window_id = subject(row, "maintenance")
+    planned = None if row.kind == "maintenance.began" else facts.planned(window_id)
+    if row.kind == "maintenance.removed":
+        yield Clear(window_id, NOTICE, window_id, row.text)
+    elif planned is not None and planned.window.ended_at_ns is None:
+        yield RULES[NOTICE].raised(
+            cause=window_id, subject=window_id, name=planned.name, text=row.text, audiences=planned.audiences,
+            until_ns=planned.window.until_ns, is_news=True,
+        )  # fmt: skip
+
+
 def _relay(row: EventRow, facts: Facts) -> Iterable[Signal]:
     access_id = subject(row, "access")
     if row.kind != "access.lost":
@@ -294,6 +319,7 @@ READERS: Final[Mapping[str, Read]] = {
     "host.draining": _host_draining,
     **dict.fromkeys(("host.maintenance", "host.quarantined", "host.retired"), _host_decided),
     **dict.fromkeys(("gpu.ecc_uncorrected", "host.changed"), _host_moment),
+    **{f"maintenance.{kind}": _maintenance for kind in ("declared", "changed", "began", "removed")},
     **dict.fromkeys(("access.lost", "access.back", "access.draining"), _relay),
     "access.kept_back": _relay_kept_back,
     **{

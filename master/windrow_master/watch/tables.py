@@ -148,6 +148,22 @@ alert_silences = Table(
     Column("created_at_ns", Whole, nullable=False),
 )
 
+maintenance_windows = Table(
+    "maintenance_windows",
+    metadata,
+    Column("window_id", String(64), primary_key=True),
+    Column("owner", String(64), nullable=False),
+    Column("hosts", JSON, nullable=False),
+    Column("from_ns", Whole, nullable=False),
+    Column("until_ns", Whole, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("created_by", String(200), nullable=False),
+    Column("created_at_ns", Whole, nullable=False),
+    Column("started_at_ns", Whole),
+    Column("ended_at_ns", Whole, index=True),
+    Column("drained", JSON, nullable=False),
+)
+
 watch_cursor = Table(
     "watch_cursor",
     metadata,

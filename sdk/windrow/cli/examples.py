@@ -74,6 +74,11 @@ windrow alert unsilence 3f2a9c01
 windrow alert silences add --host gpu-7 --for 2h
 windrow alert silences ls
 windrow alert silences rm 8c1d0e42
+windrow maintenance plan gpu-7
+windrow maintenance add gpu-7 --from 2d --for 4h --reason 'new fans'
+windrow maintenance ls
+windrow maintenance set 8c1d0e42 --until 6h
+windrow maintenance rm 8c1d0e42 --yes
 windrow volume create data --max-size 100GB
 windrow volume ls
 windrow volume show data

@@ -53,6 +53,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "command": Verb(PROVIDE, "hosts:command_app"),
     "event": Verb(PROVIDE, "hosts:event_app"),
     "alert": Verb(OPERATE, "alerts:alert_app"),
+    "maintenance": Verb(PROVIDE, "maintenance:maintenance_app"),
     "access": Verb(OPERATE, "accesses:access_app"),
     "account": Verb(OPERATE, "people:people_app"),
     "credit": Verb(OPERATE, "people:credit_app"),

@@ -48,11 +48,11 @@ from windrow_master.reports.schedule import Schedule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.watch.model import Alert, AlertState, Silence
+from windrow_master.watch.model import Alert, AlertState, Silence, Window
 from windrow_master.watch.notify.channels import ChannelSettings
 from windrow_master.watch.notify.model import ChannelKind, Scope
 from windrow_master.watch.own_rules import OwnRule
-from windrow_master.watch.repository import AlertRepository
+from windrow_master.watch.repository import AlertRepository, WindowRepository
 from windrow_proto.conditions import Severity
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.ids import AccountId, GpuUuid, HostId, TokenId
@@ -132,6 +132,7 @@ def body_of(method: str, path: str) -> bytes:
     if "/alerts/" in path and body:
         words = {"silence": b'{"duration_s": 60}', "assign": b'{"assignee": "x"}', "comment": b'{"text": "x"}'}
         body = words.get(path.rpartition("/")[2], body)
+    body = b'{"ends_at": "2100-01-01T00:00:00Z"}' if method == "PUT" and "/maintenance-windows/" in path else body
     body = b'{"port": 80}' if path.endswith("/tunnels") else body
     body = b'{"image": null}' if path.endswith("/default-image") else body
     body = b'{"max_duration_seconds": 60}' if path.endswith("/extend") else body
@@ -201,6 +202,7 @@ class World:
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         path = path.replace("{name}", method) if kind == "secrets" else path
         path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))
+        path = path.replace("{window_id}", f"maintenance_{method}")
         path = path.replace("{rule_id}", self.ids.get(f"rule {method}", ""))
         path = path.replace("{provider}", method.lower()) if kind == "identity-providers" else path
         for name, value in self.ids.items():
@@ -411,6 +413,12 @@ async def _alerts(opened: Master) -> dict[str, str]:
             created_by="", created_at_ns=0,
         )  # fmt: skip
         alerts.add_silence(silence)
+        for one in ("PUT", "DELETE"):
+            window = Window(
+                window_id=f"maintenance_{one}", owner=OWNER, hosts=(), from_ns=0, until_ns=2**62, reason="",
+                created_by="", created_at_ns=0,
+            )  # fmt: skip
+            uow[WindowRepository].add(window)
 
     await opened.store.write(make, name="test")
     ids = {f"rule {one}": f"rule_{one}" for one in ("PUT", "DELETE")}

@@ -12,7 +12,7 @@ from windrow_master.jobs.model import Job, JobState
 from windrow_master.store.model import EventRow
 from windrow_master.watch import rules
 from windrow_master.watch.model import OPERATORS, Clear, Raise, Signal
-from windrow_master.watch.signals import signals_of
+from windrow_master.watch.signals import Planned, signals_of
 from windrow_proto.conditions import ConditionCode, Severity
 from windrow_proto.ids import AccountId, EventId, GpuUuid, HostId
 from windrow_proto.model import GpuFacts, Inventory
@@ -41,6 +41,9 @@ class Known:
 
     def rental(self, cluster_id: str, host_id: str) -> str | None:
         return f"rental_of_{cluster_id}"
+
+    def planned(self, window_id: str) -> Planned | None:
+        return None
 
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         return self._spread

@@ -171,10 +171,10 @@ def said(request: dict[str, Any]) -> Any:
 
 @asynccontextmanager
 async def made_world(
-    folder: Path, outgoing: Outgoing | None = None, database: str | None = None
+    folder: Path, outgoing: Outgoing | None = None, database: str | None = None, clock: ManualClock | None = None
 ) -> AsyncIterator[World]:
     """The clock begins at this machine's time, which verifiers of signatures compare with."""
-    clock, sink, box = ManualClock(time.time_ns()), Sink(), Mailbox()
+    clock, sink, box = clock or ManualClock(time.time_ns()), Sink(), Mailbox()
     async with AsyncExitStack() as exits:
         store = exits.enter_context(opened_store(folder, clock, database=database))
         listening = await exits.enter_async_context(await asyncio.start_server(sink.serve, "127.0.0.1", 0))
