@@ -165,7 +165,7 @@ def _maintenance_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/maintenance-windows", status_code=201)
     async def declare(body: Json = Body()) -> Json:
         starts = body["starts_at"]
-        row = {"id": f"maintenance_{len(world.windows)}", "owner": "operators"}
+        row: Json = {"id": f"maintenance_{len(world.windows)}", "owner": "operators"}
         row |= {"hosts": body["hosts"], "names": body["hosts"], "state": "planned" if starts else "running"}
         row |= {"starts_at": starts or at(), "ends_at": body["ends_at"], "reason": body["reason"] or None}
         world.windows.append(row)

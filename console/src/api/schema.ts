@@ -1457,6 +1457,13 @@ export interface HostProofOut {
   steps: ProofStepOut[];
 }
 
+/** Hosts by id or name, and all that have these labels. */
+export interface HostsBody {
+  hosts?: string[];
+  /** Labels of hosts: region, tier */
+  scope?: Record<string, string> | null;
+}
+
 /** An identity of the caller's user at a provider. */
 export interface IdentityOut {
   provider: string;
@@ -2031,6 +2038,40 @@ export interface MachineClassOut {
 /** How many alerts a user gets by mail without a channel. URGENT: severity page alone. ALL: page and ticket. */
 export type MailLevel = "none" | "urgent" | "all";
 
+/** When the window ends now. */
+export interface MaintenanceEndBody {
+  /** RFC 3339, at most 30 days after the start */
+  ends_at: string;
+}
+
+/** A maintenance window: no alert about its hosts is told, and nothing new runs there. */
+export interface MaintenanceOut {
+  id: string;
+  /** Their ids */
+  hosts: string[];
+  /** Their names */
+  names: string[];
+  /** RFC 3339 in UTC, with milliseconds */
+  starts_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  ends_at: string;
+  /** `planned` or `running` */
+  state: string;
+  reason: string | null;
+  /** `operators`, or an account; null: not the caller's to see */
+  owner: string | null;
+}
+
+/** The leases on some hosts now. */
+export interface MaintenancePlanOut {
+  hosts: number;
+  leases: number;
+  /** How many of the leases have no duration, and so no planned end */
+  open_ended: number;
+  /** When all are over by their duration; null: never */
+  earliest_start: string | null;
+}
+
 /** An organisation of a user. */
 export interface MarketUserOrganisationOut {
   id: string;
@@ -2224,6 +2265,19 @@ export interface NetworkOut {
   cords_up: number;
   /** Why one of them is not */
   problem: string | null;
+}
+
+/** The hosts, the times, and why. */
+export interface NewMaintenanceBody {
+  hosts?: string[];
+  /** Labels of hosts: region, tier */
+  scope?: Record<string, string> | null;
+  /** RFC 3339; null: now */
+  starts_at?: string | null;
+  /** RFC 3339, at most 30 days later */
+  ends_at: string;
+  /** Renters and owners of the hosts read it */
+  reason?: string;
 }
 
 /** What is not told, from when and until when. */
@@ -2572,6 +2626,12 @@ export interface PageLimitOut {
 
 export interface PageMachineClassOut {
   items: MachineClassOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageMaintenanceOut {
+  items: MaintenanceOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }

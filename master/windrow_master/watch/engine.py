@@ -125,14 +125,13 @@ class AlertEngine:
         if not is_new and until_ns is None:
             return
         alert = replace(alert, subject_count=alert.subject_count + is_new)
-        if said.severity is Severity.PAGE is not alert.severity:  # it cannot wait any more, so it is told again
-            again_ns = now_ns if alert.state is AlertState.FIRING else None
-            alert = replace(
-                alert, severity=said.severity, text=said.text, escalate_ns=said.escalate_ns, escalates_at_ns=again_ns
-            )
+        is_graver = said.severity is Severity.PAGE is not alert.severity
+        if is_graver:
+            again_ns = now_ns + (said.escalate_ns or 0) if alert.state is AlertState.FIRING else None
+            alert = replace(alert, severity=said.severity, escalate_ns=said.escalate_ns, escalates_at_ns=again_ns)
         repository.save(alert)
         repository.tell_too(alert.alert_id, said.audiences)
-        if said.is_news and alert.fired_at_ns is not None:
+        if (said.is_news or is_graver) and alert.fired_at_ns is not None:
             count = alert.escalations + 1
             alert = replace(alert, title=said.title, text=said.text, escalations=count, settles_at_ns=None)
             repository.save(alert)

@@ -150,7 +150,7 @@ def test_a_ticket_that_becomes_a_page_is_told_again(world: World) -> None:
     world.take(fault("gpu.lost"), fault("gpu.lost", "GPU-2"), fault("gpu.lost", "GPU-3", Severity.PAGE))
     assert [(one.kind, one.severity) for one in world.messages()] == [
         ("firing", Severity.TICKET),
-        ("escalated", Severity.PAGE),
+        ("firing", Severity.PAGE),
     ]
 
 

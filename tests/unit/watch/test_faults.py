@@ -42,7 +42,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def alerts_of(world: World) -> AlertService:
     """The alerts of whichever Master leads."""
     telemetry: Any = SimpleNamespace(live=None, health=lambda: SimpleNamespace(lag_ns=0))
-    watched = Watched(FleetView(), telemetry, list, world.clock.wall_ns)
+    watched = Watched(FleetView(), telemetry, list)
     return AlertService(world.store, world.clock, watched, world.deliveries, quiet_until)
 
 
