@@ -293,9 +293,11 @@ def _has(entry: Entry, scope: Mapping[str, str]) -> bool:
 
 def _own(uow: UnitOfWork, principal: Principal, window_id: str) -> Window:
     found = uow[WindowRepository].get(window_id)
-    if found is None or found.ended_at_ns is not None or _owner(principal) not in (OPERATORS, found.owner):
-        said = "There is no such maintenance window of yours, or it is over. List them: windrow maintenance ls"
+    if found is None or _owner(principal) not in (OPERATORS, found.owner):
+        said = "There is no such maintenance window of yours. List them: windrow maintenance ls"
         raise NotFound(said, subject=window_id[:64])
+    if found.ended_at_ns is not None:
+        raise Conflict("This maintenance window is over.", subject=window_id[:64])
     return found
 
 

@@ -181,7 +181,7 @@ async def test_a_window_that_runs_is_moved_without_a_gap_and_ended_early(two: Tw
     await turn(two, SECOND)
     assert (await states(two))[0] == "active"
     assert sorted((await told(two))[-2:]) == ["firing Host lost: gpu-0", "resolved Maintenance: gpu-0"]
-    assert (await two.operator.delete(path)).status_code == 404
+    assert (await two.operator.delete(path)).status_code == 409
 
 
 @pytest.mark.parametrize("event", [AdminEvent.MAINTAIN, AdminEvent.QUARANTINE])
