@@ -1,5 +1,5 @@
-"""Bottlenecks of real programs on a real agent over the fake driver: seven planted ones are named once each, and none of
-20 healthy runs is. Takes twelve minutes, since a card is idle after ten."""
+"""Bottlenecks of real programs on a real agent over the fake driver: seven planted ones are named once each, none of 20
+healthy runs is. Takes twelve minutes, since a card is idle after ten."""
 
 import random
 import sys

@@ -1,4 +1,5 @@
-"""`windrow job doctor` and `windrow machine doctor`: what holds the GPUs of some work back, and what to change."""
+"""`windrow job doctor` and `windrow machine doctor`: which rank failed first, what holds the GPUs of some work back,
+and what to change."""
 
 from typing import Any
 
@@ -13,6 +14,11 @@ def print_findings(api: Client, path: str, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if first := answer["first_ended"]:
+        code = "an unknown exit code" if first["exit_code"] is None else f"exit {first['exit_code']}"
+        why = f" ({first['detail']})" if first["detail"] else ""
+        say(f"Rank {first['rank']} on {first['host_name']} failed first: {code}{why}, at {first['at']}")
+        say("".join(f"  {line}\n" for line in first["last_lines"]) or "  (none that can be read)\n")
     say(answer["words"])
     for one in answer["findings"]:
         say(f"\n{_gpu(one)}: {one['title']}")
