@@ -5,7 +5,6 @@ the processors and the disk are used by a real program.
 """
 
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -60,7 +59,7 @@ class Load:
 
 def planted() -> list[Load]:
     """One for each cause."""
-    some, python = steady(random.Random(1), 0.3, 0.4), (sys.executable, "-c")
+    some, python = steady(random.Random(1), 0.3, 0.4), ("python3", "-c")
     return [
         Load(name="hot", cause=Cause.HOT, use=lambda _: 0.9, heat=0.3, celsius=86),
         Load(name="capped", cause=Cause.POWER_CAPPED, use=lambda _: 0.95, held=0.9, limit=0.5),

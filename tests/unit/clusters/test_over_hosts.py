@@ -165,11 +165,12 @@ async def test_it_runs_once_all_members_run(m):
 async def test_the_rank_that_failed_first_by_the_masters_clock_is_told_once_with_its_lines(m):
     told: list[RankFailed] = []
     m.store.messages.on(RankFailed, lambda uow, it: told.append(it))
-    view = await running(m, hosts=3)
-    members, cluster_id = by_rank(view), view.cluster.cluster_id
+    view = await gang(m, hosts=3)
+    specs, members, cluster_id = await started(m, view), by_rank(view), view.cluster.cluster_id
     assert m.read(lambda uow: lookup.first_ends(uow, [cluster_id])) == []
     for rank, code in ((2, 1), (0, 134)):  # the others fail by it
-        m.report(m.spec(members[rank].host_id), WorkloadPhase.EXITED, members[rank].host_id, exit_code=code)
+        host_id = members[rank].host_id
+        m.report(specs[host_id], WorkloadPhase.EXITED, host_id, exit_code=code)
         m.clock.advance(SECOND)
     ((first, _),) = m.read(lambda uow: lookup.first_ends(uow, [cluster_id]))
     assert (first.rank, first.exit_code) == (2, 1)
