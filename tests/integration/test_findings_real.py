@@ -130,7 +130,7 @@ class Runs:
         answer: dict[str, Any] = self._renter.ask("GET", f"/jobs/{job_id}/findings")
         said = self._renter.windrow("job", "doctor", job_id)
         titles = [one["title"] for one in answer["findings"]]
-        assert (said.returncode, [one for one in TITLES.values() if f": {one}\n" in said.stdout]) == (0, titles), said
+        assert (said.returncode, [one for one in TITLES.values() if f": {one}\n" in said.stderr]) == (0, titles), said
         self.found[name] = ", ".join(titles) or answer["words"]
         return answer
 

@@ -155,7 +155,7 @@ os._exit(7)
     assert alert["rule"] == "cluster.rank_failed"
     assert alert["text"].startswith(f"Rank 1 on {host} failed first of 2, at ")
     assert alert["text"].splitlines()[1:] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
-    said = renter.windrow("machine", "doctor", cluster["id"]).stdout
+    said = renter.windrow("machine", "doctor", cluster["id"]).stderr
     assert said.startswith(f"Rank 1 on {host} failed first: exit 7") and "  line 6\n" in said
     several.market.renter.delete(cluster["id"])
     assert several.left_over(hurt) == []
