@@ -1,4 +1,5 @@
-"""`python -m bench._unwatched FILE ...`: the shipped Master, whose alert service rests while this file is there."""
+"""`python -m bench._unwatched windrow_master FILE ...`: the shipped Master, whose alert service rests while this file is
+there."""
 
 import sys
 from collections.abc import Awaitable, Callable
@@ -26,7 +27,8 @@ def resting(inner: Method, off: Path) -> Method:
 
 
 if __name__ == "__main__":
-    off = Path(sys.argv.pop(1))
+    off = Path(sys.argv[2])
+    sys.argv[1:3] = []
     service: Any = AlertService
     service.turn, service.look = resting(AlertService.turn, off), resting(AlertService.look, off)
     main()

@@ -57,7 +57,7 @@ def measure(plan: Plan, pairs: int) -> tuple[list[tuple[float, float]], dict[str
     with tempfile.TemporaryDirectory(prefix="windrow-watch-") as name:
         folder = Path(name)
         off = folder / "off"
-        words = wrapped({"master": (sys.executable, "-m", "bench._unwatched", str(off))})
+        words = wrapped({"master": (sys.executable, "-m", "bench._unwatched", "windrow_master", str(off))})
         with stack(environment=words, command=COMMAND) as running, running.client() as api:
             address = wait_for(lambda: nearest_access(running))
             folders = join_all(running.cli["https_url"], api, folder / "hosts", plan.hosts)
