@@ -1,4 +1,4 @@
-"""`python -m bench._unwatched windrow_master FILE ...`: the shipped Master; its alerts rest while this file is there."""
+"""`python -m bench._unwatched windrow_master FILE ...`: the shipped Master; alerts rest while this file is there."""
 
 import sys
 from collections.abc import Awaitable, Callable
