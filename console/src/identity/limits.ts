@@ -141,7 +141,8 @@ export interface UsedLimit {
 const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value));
 
 /** What is used of a limit so far, whether or not there is one. */
-export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string | null => used ? shown(limit[used]) : null;
+export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string | null =>
+  used ? shown(limit[used]) : null;
 
 /** What is used of each limit that is set. Money that is set aside for what runs is taken already. */
 export const usedLimits = (limit: SpendingLimit | undefined): UsedLimit[] =>
