@@ -106,10 +106,14 @@ async def test_a_new_machine_ends_unused_as_its_project_says_unless_it_says_so_i
     join_more(m, 3)
     limit(m, OWNER, idle_ns=30 * MINUTE)
     limit(m, "token_ci", idle_ns=10 * MINUTE)
-    wanted = ((CI, {}, 10), (OTHER, {}, 30), (CI, {"idle_ns": HOUR}, 60), (CI, {"argv": ("train",)}, None))
-    for who, asked, minutes in wanted:
-        view = await m.create(who, **{"argv": (), **asked})
-        assert view.cluster.request.idle_ns == (None if minutes is None else minutes * MINUTE), asked
+    machine = {"argv": ()}
+    for who, asked, idle_ns in (
+        (CI, machine, 10 * MINUTE),
+        (OTHER, machine, 30 * MINUTE),
+        (CI, machine | {"idle_ns": HOUR}, HOUR),
+        (CI, {"argv": ("train",)}, None),
+    ):
+        assert (await m.create(who, **asked)).cluster.request.idle_ns == idle_ns, asked
 
 
 async def test_what_was_stopped_starts_again_for_whom_it_is_started(m):
