@@ -22,8 +22,8 @@ MEMORY: Final = 80 * GIB
 Use = Callable[[float], float]
 """How busy the card is, 0 to 1, so many seconds after its work began."""
 WAITS: Final = ("sleep", "3000")
-BURNS: Final = "import os\nfor _ in range(3): os.fork()\nwhile True: pass"
-"""Eight processes: on a busy machine, too, they take most of its processors."""
+BURNS: Final = "import os\nfor _ in range(4): os.fork()\nwhile True: pass"
+"""Sixteen processes: on a busy machine, too, they take most of its processors."""
 READS: Final = """
 import mmap, os, random
 with open("data", "wb") as made:

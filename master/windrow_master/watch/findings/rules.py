@@ -7,10 +7,10 @@ each rule asks for a reading that the healthy do not have. Readings that a host 
     power_capped        held down by power in half of the time, at a limit below 90 % of what the card may take
     idle                ten minutes or more in which the card computed nothing and the processors next to nothing
     pcie_bound          one direction of the link at 70 % or more in half of the steps, and the card under 70 % busy
-    cpu_bound           the work's processors at 90 % or more, or at 60 % where its host has none left; the card under
+    cpu_bound           the work's processors at 90 % or more, or at 40 % where its host has none left; the card under
                         70 % busy
     data_starved        the card between 2 and 70 % busy, while the work reads and disks are waited for, or one
-                        processor alone is busy
+                        processor alone is busy and its host has others
     memory_nearly_full  97 % or more of the card's memory in half of the steps
 """
 
@@ -34,9 +34,9 @@ POWER_SHARE: Final = 0.50
 LIMIT_SHARE: Final = 0.90
 LINK_SHARE: Final = 0.70
 CORES_SHARE: Final = 0.90
-SQUEEZED_SHARE: Final = 0.60
-"""Of its processors, where others use the rest of the host's: more than one of two, which may be a single process."""
-HOST_FULL: Final = 0.95
+SQUEEZED_SHARE: Final = 0.40
+"""Of its processors, where others use the rest of the host's."""
+HOST_FULL: Final = 0.90
 READ_BYTES_PER_S: Final = 100e3
 """Less is no data set: the disks of the host are waited for by others."""
 MEMORY_SHARE: Final = 0.97
@@ -143,7 +143,7 @@ class _Look:
         if cores is None or not IDLE_USE <= self._busy < BUSY_USE or cores < SQUEEZED_SHARE * most:
             return None
         is_own = cores >= CORES_SHARE * most
-        if not is_own and (_mean(_values(self._line(HOST_CORES))) or 0.0) < HOST_FULL:
+        if not is_own and not self._is_host_full:
             return None
         rest = "" if is_own else ", its host has none left"
         words = (
@@ -165,7 +165,8 @@ class _Look:
             words += f"; the host waits for its disks {waiting:.0%} of the time."
             remedy = "Copy the data set to the machine's disk first, in fewer and larger files, or load it into memory."
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (WAITING, USE, DISK), WAITING_RATIO)
-        if cores is not None and not self._card.serves and self._card.cpus > 1 and ONE_CORE[0] <= cores <= ONE_CORE[1]:
+        is_one = cores is not None and ONE_CORE[0] <= cores <= ONE_CORE[1] and self._card.cpus > 1
+        if is_one and not self._card.serves and not self._is_host_full:
             words += f", which one of {self._card.cpus} processors prepares alone."
             remedy = "Load data in several processes: in PyTorch `DataLoader(num_workers=4, pin_memory=True)`."
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (CORES, USE))
@@ -178,6 +179,10 @@ class _Look:
         words = f"The memory of {self._card.name} is full to {max(used) / memory:.0%}: the next larger batch fails."
         remedy = "Lower the batch size, or rent a card with more memory. If the program reserves it all, ignore this."
         return self._found(Cause.MEMORY_NEARLY_FULL, words, remedy, 0.0, (MEMORY,), MEMORY_SHARE * memory)
+
+    @property
+    def _is_host_full(self) -> bool:
+        return (_mean(_values(self._line(HOST_CORES))) or 0.0) >= HOST_FULL
 
     def _line(self, name: str) -> Line:
         return self._readings.lines.get(name, ())
