@@ -11,6 +11,7 @@ import random
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -58,8 +59,10 @@ def measure(plan: Plan, pairs: int) -> tuple[list[tuple[float, float]], dict[str
         folder = Path(name)
         off = folder / "off"
         words = wrapped({"master": (sys.executable, "-m", "bench._unwatched", "windrow_master", str(off))})
-        with stack(environment=words, command=COMMAND) as running, running.client() as api:
+        with ExitStack() as cleanup:
+            running = cleanup.enter_context(stack(environment=words, command=COMMAND))
             address = wait_for(lambda: nearest_access(running))
+            api = cleanup.enter_context(running.client())
             folders = join_all(running.cli["https_url"], api, folder / "hosts", plan.hosts)
             start_ms = round((time.time() + plan.hosts * LEAD_PER_HOST_S) * 1000)
             (folder / "load.json").write_text(json.dumps({"plan": asdict(plan), "start_ms": start_ms}))
