@@ -58,7 +58,8 @@ it("begins with the limits as they are", () => {
 it("puts all limits, as its command does", () => {
   expect(limitsPath(ci)).toBe("/tokens/token_1/limits");
   expect(limitCommand(ci, { max_hourly_cost: "2" })).toBe(
-    "windrow limit set --token token_1 --max-hourly 2 --max-monthly none --max-total none --max-leases none --idle none",
+    "windrow limit set --token token_1 --max-hourly 2 --max-monthly none " +
+      "--max-total none --max-leases none --idle none",
   );
   expect(limitCommand({ ...ci, kind: "service_account" }, {})).toBe("windrow limit rm --service-account token_1 --yes");
   expect(limitWords({ max_leases: 0, max_total_cost: "5" })).toEqual(["--max-total 5", "--max-leases 0"]);
