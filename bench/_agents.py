@@ -4,7 +4,7 @@ Identities, TLS, hello, proofs, sequences, credits and acks are the product's ow
 sampler and no journal: every command succeeds at once, which is the no-op runtime of the `command` budget.
 
 `python -m bench._agents CONFIG.json` obeys lines of JSON on its standard input and answers each with one:
-encode | connect {folders, addresses} | flood {first, last} | pace {first, last, period_s} | marks | stop
+encode | connect {folders, addresses} | flood {first, last} | pace {first, last, period_s, troubles} | marks | stop
 """
 
 import asyncio
@@ -105,6 +105,7 @@ class LoadAgent:
         self._together = TOGETHER
         self._settled = asyncio.Event()
         self.heartbeat_ns = 5 * SECOND
+        self.conditions: tuple[str, ...] = ()
 
     # --- connecting ------------------------------------------------------------------------------------------------
 
@@ -206,7 +207,11 @@ class LoadAgent:
     async def beat(self) -> None:
         """One heartbeat."""
         body = encode_heartbeat(
-            Heartbeat(time.time_ns(), time.monotonic_ns(), self._hash, observed_digest(()), sampling_age_ns=0)
+            Heartbeat(
+                *(time.time_ns(), time.monotonic_ns(), self._hash, observed_digest(())),
+                conditions=self.conditions,
+                sampling_age_ns=0,
+            )
         )
         async with self._sending:
             if self._session.phase is not Phase.OPEN:
@@ -325,7 +330,8 @@ class Load:
             case "flood":
                 return await self._phase(order, partial(self._flood, together=order.get("together", TOGETHER)))
             case "pace":
-                return await self._phase(order, partial(self._pace, period_s=order["period_s"]))
+                pace = partial(self._pace, period_s=order["period_s"], troubles=order.get("troubles", {}))
+                return await self._phase(order, pace)
             case "marks":
                 return {"acked": {agent.host_id: sorted(agent.acked) for agent in self._agents}}
             case other:
@@ -407,9 +413,13 @@ class Load:
             for agent in self._agents:
                 tasks.create_task(agent.telemetry(batches, together))
 
-    async def _pace(self, batches: range, period_s: float) -> None:
+    async def _pace(self, batches: range, period_s: float, troubles: dict[str, list[tuple[int, str]]]) -> None:
+        """troubles: at the place of a batch the numbers of hosts, and the condition that holds from then on."""
         began = time.monotonic()
         for place, batch in enumerate(batches):
+            for number, condition in troubles.get(str(place), ()):
+                self._agents[number].conditions = (condition,) if condition else ()
+                await self._agents[number].beat()
             for number, agent in enumerate(self._agents):
                 due = began + (place + number / len(self._agents)) * period_s
                 await asyncio.sleep(max(0.0, due - time.monotonic()))

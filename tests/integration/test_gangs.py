@@ -138,12 +138,25 @@ def test_a_member_that_cannot_start_takes_the_others_back_and_is_named(several: 
 
 
 def test_a_rank_that_is_killed_makes_the_gang_degraded_and_deleting_it_leaves_nothing(several: Several) -> None:
-    script = "import os, time; time.sleep(600 if os.environ['WINDROW_RANK'] == '0' else 3); os._exit(7)"
+    script = """
+import os, time
+time.sleep(600 if os.environ["WINDROW_RANK"] == "0" else 3)
+print(*(f"line {number}" for number in range(1, 7)), sep="\\n", flush=True)
+os._exit(7)
+"""
     cluster = several.create("gang", "python3", "-c", script, hosts=2, until="")
 
-    hurt = several.market.renter.phase(cluster["id"], "Degraded")
+    renter = several.market.renter
+    hurt = renter.phase(cluster["id"], "Degraded")
 
     assert "has ended while others run: exit 7" in hurt["reason"]
+    alert = wait_for(lambda: next((one for one in renter.all("/alerts") if one["cause"] == cluster["id"]), None))
+    host = next(one["host_name"] for one in hurt["workloads"] if one["rank"] == 1)
+    assert alert["rule"] == "cluster.rank_failed"
+    assert alert["text"].startswith(f"Rank 1 on {host} failed first of 2, at ")
+    assert alert["text"].splitlines()[1:] == ["line 2", "line 3", "line 4", "line 5", "line 6"]
+    said = renter.windrow("machine", "doctor", cluster["id"]).stderr
+    assert said.startswith(f"Rank 1 on {host} failed first: exit 7") and "  line 6\n" in said
     several.market.renter.delete(cluster["id"])
     assert several.left_over(hurt) == []
 

@@ -28,6 +28,7 @@ from windrow_proto.sealed import SealKey
 FACTS: Final[tuple[type[Fact], ...]] = (
     cluster_says.VolumesAsked,
     cluster_says.VolumesTaken,
+    cluster_says.RankFailed,
     fleet_says.WorkloadReported,
     fleet_says.CommandChanged,
     fleet_says.ReceiptTaken,

@@ -22,7 +22,7 @@ _ROOT: Final = Path(__file__).parents[2]
 def wrapped(words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The environment of one in which each kind of daemon is started by these words."""
     told = json.dumps({MODULES[kind]: list(by) for kind, by in words.items()})
-    return {WRAPPED: told, "PYTHONPATH": str(_ROOT)}
+    return {WRAPPED: told, "PYTHONPATH": os.pathsep.join(filter(None, (str(_ROOT), os.environ.get("PYTHONPATH"))))}
 
 
 if __name__ == "__main__":

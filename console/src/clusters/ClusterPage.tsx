@@ -127,7 +127,9 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       name: "Charts",
       content: (
         <div className="wr-stack">
-          {cluster.request.gpus > 0 && <Findings of={`/clusters/${cluster.id}`} over={over} />}
+          {(cluster.request.gpus > 0 || cluster.kind === "gang") && (
+            <Findings of={`/clusters/${cluster.id}`} over={over} />
+          )}
           <Usage
             clusterId={cluster.id}
             endedAt={cluster.ended_at}

@@ -1,10 +1,10 @@
-// What holds the GPUs of a machine or a job back: each finding with its charts and what to change.
-import { Alert, Text } from "@mantine/core";
+// The rank that failed first, and what holds the GPUs of a machine or a job back: charts, and what to change.
+import { Alert, Code, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { findings as findingsQuery } from "../api/queries.ts";
 import type { Finding, Findings as Found } from "../api/types.ts";
 import { Chart } from "../parts/Chart.tsx";
-import { percent, perHour, plain } from "../parts/format.ts";
+import { exact, percent, perHour, plain } from "../parts/format.ts";
 import { Loaded, Panel } from "../parts/page.tsx";
 
 /** of: `/clusters/ID` or `/jobs/ID`. */
@@ -13,9 +13,30 @@ export function Findings({ of, over }: { of: string; over: boolean }) {
   return (
     <Panel title="Bottlenecks">
       <Loaded query={query} lines={2}>
-        {(found) => <Shown found={found} />}
+        {(found) => (
+          <>
+            {found.first_ended && <FirstEnded first={found.first_ended} />}
+            <Shown found={found} />
+          </>
+        )}
       </Loaded>
     </Panel>
+  );
+}
+
+/** The other ranks of a gang fail by it, or wait for it in vain. */
+function FirstEnded({ first }: { first: NonNullable<Found["first_ended"]> }) {
+  const { rank, host_name, exit_code, detail, at, last_lines } = first;
+  const end = exit_code === null ? "its exit code is not known" : `exit ${exit_code}`;
+  return (
+    <Alert color="red" variant="light" mb="md" title={`Rank ${rank} on ${plain(host_name)} failed first`}>
+      <Text size="sm">
+        {end}
+        {detail && `: ${plain(detail)}`}
+        {at && `, ${exact(at)}`}
+      </Text>
+      {last_lines.length > 0 && <Code block>{last_lines.map(plain).join("\n")}</Code>}
+    </Alert>
   );
 }
 

@@ -82,7 +82,7 @@ function LimitFields({ now, draft, change, faults }: FieldsProps) {
           <TextInput
             key={field}
             label={label}
-            description={now ? `${hint} Used: ${usedText(kind, now)}.` : hint}
+            description={now && kind.used ? `${hint} Used: ${usedText(kind, now)}.` : hint}
             placeholder="no limit"
             autoComplete="off"
             inputMode="decimal"

@@ -21,6 +21,7 @@ const limit: SpendingLimit = {
   max_monthly_cost: null,
   max_total_cost: "0.30",
   max_leases: 3,
+  idle_seconds: 1800,
   hourly_cost: "0.50",
   monthly_cost: "0.10",
   total_cost: "0.10",
@@ -38,6 +39,7 @@ it("limits what is filled in, and names what is none", () => {
     body: { max_total_cost: "50.5", max_leases: 0 },
     faults: {},
   });
+  expect(toLimits({ ...NO_LIMITS, idle_seconds: "45" }).body).toEqual({ idle_seconds: 2700 });
   const { faults } = toLimits({ ...NO_LIMITS, max_hourly_cost: "-1", max_leases: "1.5" });
   expect(Object.keys(faults)).toEqual(["max_hourly_cost", "max_leases"]);
 });
@@ -48,14 +50,16 @@ it("begins with the limits as they are", () => {
     max_monthly_cost: "",
     max_total_cost: "0.30",
     max_leases: "3",
+    idle_seconds: "30",
   });
   expect(draftOfLimits(undefined)).toEqual(NO_LIMITS);
 });
 
-it("puts all four limits, as its command does", () => {
+it("puts all limits, as its command does", () => {
   expect(limitsPath(ci)).toBe("/tokens/token_1/limits");
   expect(limitCommand(ci, { max_hourly_cost: "2" })).toBe(
-    "windrow limit set --token token_1 --max-hourly 2 --max-monthly none --max-total none --max-leases none",
+    "windrow limit set --token token_1 --max-hourly 2 --max-monthly none " +
+      "--max-total none --max-leases none --idle none",
   );
   expect(limitCommand({ ...ci, kind: "service_account" }, {})).toBe("windrow limit rm --service-account token_1 --yes");
   expect(limitWords({ max_leases: 0, max_total_cost: "5" })).toEqual(["--max-total 5", "--max-leases 0"]);

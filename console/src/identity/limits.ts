@@ -1,13 +1,14 @@
 // Spending limits: drafts of forms as requests and as commands, and how much of a limit is used. Pure.
 import type { LimitsRequest, SpendingLimit } from "../api/types.ts";
-import { quoted, readAmount } from "../clusters/request.ts";
+import { quoted, readAmount, readSpan } from "../clusters/request.ts";
 import { amount } from "../parts/format.ts";
 
-export type LimitField = "max_hourly_cost" | "max_monthly_cost" | "max_total_cost" | "max_leases";
+export type LimitField = "max_hourly_cost" | "max_monthly_cost" | "max_total_cost" | "max_leases" | "idle_seconds";
 
 export interface LimitKind {
   field: LimitField;
-  used: "hourly_cost" | "monthly_cost" | "total_cost" | "leases";
+  /** Missing: nothing is used up of it. */
+  used?: "hourly_cost" | "monthly_cost" | "total_cost" | "leases";
   label: string;
   hint: string;
   flag: string;
@@ -46,6 +47,12 @@ export const LIMIT_KINDS: readonly LimitKind[] = [
     hint: "Machines and clusters rented at once.",
     flag: "--max-leases",
   },
+  {
+    field: "idle_seconds",
+    label: "Idle minutes",
+    hint: "New machines end when unused this long, unless they say otherwise; their changed files are kept.",
+    flag: "--idle",
+  },
 ];
 
 export type LimitsDraft = Readonly<Record<LimitField, string>>;
@@ -56,11 +63,15 @@ export const NO_LIMITS: LimitsDraft = {
   max_monthly_cost: "",
   max_total_cost: "",
   max_leases: "",
+  idle_seconds: "",
 };
 
 /** The limits as they are now. */
 export const draftOfLimits = (limit: SpendingLimit | undefined): LimitsDraft =>
-  Object.fromEntries(LIMIT_KINDS.map(({ field }) => [field, String(limit?.[field] ?? "")])) as LimitsDraft;
+  ({
+    ...Object.fromEntries(LIMIT_KINDS.map(({ field }) => [field, String(limit?.[field] ?? "")])),
+    idle_seconds: limit?.idle_seconds == null ? "" : String(limit.idle_seconds / 60),
+  }) as LimitsDraft;
 
 /** What is empty is not limited. */
 export function toLimits(draft: LimitsDraft): { body: LimitsRequest; faults: LimitsFaults } {
@@ -70,14 +81,19 @@ export function toLimits(draft: LimitsDraft): { body: LimitsRequest; faults: Lim
   const leases = draft.max_leases.trim();
   if (/^\d{1,6}$/.test(leases)) body.max_leases = Number(leases);
   else if (leases) faults.max_leases = "A whole number such as 3";
+  const minutes = [60, 60, "A number of minutes, 1 or more"] as const;
+  readSpan(draft, "idle_seconds", faults, minutes, (seconds) => (body.idle_seconds = seconds));
   return { body, faults };
 }
 
 export const isEmpty = (body: LimitsRequest): boolean => Object.keys(body).length === 0;
 
+const wordOf = (body: LimitsRequest, field: LimitField): string =>
+  body[field] == null ? "none" : `${body[field]}${field === "idle_seconds" ? "s" : ""}`;
+
 /** As options of a command that makes a token. */
 export const limitWords = (body: LimitsRequest): string[] =>
-  LIMIT_KINDS.filter(({ field }) => body[field] != null).map(({ field, flag }) => `${flag} ${body[field]}`);
+  LIMIT_KINDS.filter(({ field }) => body[field] != null).map(({ field, flag }) => `${flag} ${wordOf(body, field)}`);
 
 /** Whose limits they are. */
 export interface Spender {
@@ -93,7 +109,7 @@ export const limitsPath = ({ kind, id }: Spender): string => `${PATHS[kind]}${en
 export function limitCommand({ kind, id }: Spender, body: LimitsRequest): string {
   const of = `--${kind.replace("_", "-")} ${quoted(id)}`;
   if (isEmpty(body)) return `windrow limit rm ${of} --yes`;
-  const words = LIMIT_KINDS.map(({ field, flag }) => `${flag} ${body[field] ?? "none"}`);
+  const words = LIMIT_KINDS.map(({ field, flag }) => `${flag} ${wordOf(body, field)}`);
   return ["windrow limit set", of, ...words].join(" ");
 }
 
@@ -125,13 +141,14 @@ export interface UsedLimit {
 const shown = (value: string | number): string => (typeof value === "number" ? String(value) : amount(value));
 
 /** What is used of a limit so far, whether or not there is one. */
-export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string => shown(limit[used]);
+export const usedText = ({ used }: LimitKind, limit: SpendingLimit): string | null =>
+  used ? shown(limit[used]) : null;
 
 /** What is used of each limit that is set. Money that is set aside for what runs is taken already. */
 export const usedLimits = (limit: SpendingLimit | undefined): UsedLimit[] =>
   LIMIT_KINDS.flatMap((kind) => {
     const most = limit?.[kind.field];
-    if (!limit || most == null) return [];
+    if (!limit || most == null || !kind.used) return [];
     const held = kind.holds && whole(limit.held) > 0n ? limit.held : undefined;
     const text = `${usedText(kind, limit)} / ${shown(most)}`;
     const share = shareOf(String(limit[kind.used]), String(most), held);

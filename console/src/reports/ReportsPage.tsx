@@ -11,6 +11,7 @@ import { count, percent, plain } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { StackedBars } from "../parts/StackedBars.tsx";
+import { Subject } from "../parts/Subject.tsx";
 import { Meter, TestMoney } from "../parts/state.tsx";
 import type { SearchWords } from "../tables/address.ts";
 import { keep } from "../tables/Csv.tsx";
@@ -304,7 +305,7 @@ const ROW_COLUMNS: readonly Column<ReportRow>[] = [
     id: "name",
     name: "Name",
     value: (row) => row.name,
-    cell: (row) => (row.receipt ? <ReceiptLink row={row} /> : plain(row.name)),
+    cell: (row) => (row.receipt ? <ReceiptLink row={row} /> : row.workload_id ? plain(row.name) : <Thing row={row} />),
   },
   moment("at", "Since", (row) => row.at),
   {
@@ -318,6 +319,9 @@ const ROW_COLUMNS: readonly Column<ReportRow>[] = [
   { id: "host", name: "Host", value: (row) => row.keys.host ?? "", optional: true },
   { id: "tier", name: "Tier", value: (row) => row.keys.tier ?? "" },
 ];
+
+/** The host, GPU or slot that was there, or had the incident: its page has the events and alerts. */
+const Thing = ({ row }: { row: ReportRow }) => <Subject id={row.id} name={row.name} />;
 
 const ReceiptLink = ({ row }: { row: ReportRow }) => (
   <Link className="wr-link" to="/receipts/$receiptId" params={{ receiptId: row.receipt!.split("/").at(-1)! }}>

@@ -1,24 +1,26 @@
 """Routes of findings: what holds the GPUs of a cluster or a job back, with the evidence and what to change."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Query
 from pydantic import Field
 
-from windrow_master.api.answers import Money, Out
+from windrow_master.api.answers import Money, Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.route import Routes
 from windrow_master.api.telemetry_routes import Point
 from windrow_master.clusters import lookup as cluster_lookup
+from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.model import ClusterKind, Workload
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
 from windrow_master.jobs.model import JobId
 from windrow_master.watch.findings import looks
 from windrow_master.watch.findings.model import TITLES, Cause, Finding
-from windrow_proto.errors import NotFound
+from windrow_proto.errors import NotFound, WindrowError
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.model import Inventory
 from windrow_proto.units import MILLISECOND, Microcents, time_text
@@ -53,6 +55,19 @@ class FindingOut(Out):
     evidence: list[EvidenceOut]
 
 
+class FirstEndedOut(Out):
+    """The rank of a gang that failed first."""
+
+    rank: int
+    host_name: str
+    exit_code: int | None
+    detail: Annotated[str | None, Field(description="What its host says of its end")]
+    at: Annotated[
+        Time | None, Field(description="When the Master heard of it: clocks of hosts differ"), Read("ended_at_ns")
+    ]
+    last_lines: Annotated[list[str], Field(description="Of its log; empty for who may not read it")]
+
+
 class FindingsOut(Out):
     """What was found in a window: the last half hour of work that runs, the whole of what has ended."""
 
@@ -64,6 +79,7 @@ class FindingsOut(Out):
     gpus: Annotated[int, Field(description="GPUs that were looked at, at most 16")]
     gpus_read: Annotated[int, Field(description="Of these, with a minute of readings or more")]
     findings: list[FindingOut]
+    first_ended: FirstEndedOut | None
 
 
 @cluster_route.get(
@@ -75,9 +91,9 @@ class FindingsOut(Out):
 )
 async def cluster_findings(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """What holds the GPUs of a cluster back: idle, waiting for data, for processors or for the PCIe link, held down by
-    heat or power, nearly full; or that nothing does."""
+    heat or power, nearly full; or that nothing does. Of a gang also the rank that failed first."""
     cluster = (view := await services.clusters.get(principal, ClusterId(cluster_id))).cluster
-    return await _found(
+    found = await _found(
         services,
         cluster.cluster_id,
         [one for one in view.workloads if not one.is_past],
@@ -86,6 +102,13 @@ async def cluster_findings(services: Serving, principal: Asking, cluster_id: str
         cluster.ended_at_ns,
         serves=cluster.kind is ClusterKind.SERVICE,
     )
+    first = multi_host.first_ended(cluster, view.workloads)
+    if first is None:
+        return found
+    lines: tuple[str, ...] = ()
+    with suppress(WindrowError):
+        lines = await services.results.last_lines(principal, cluster.cluster_id, first.rank)
+    return found | {"first_ended": FirstEndedOut.of(first, last_lines=list(lines))}
 
 
 @job_route.get(
@@ -143,6 +166,7 @@ async def _found(
         "gpus": looked.of,
         "gpus_read": looked.read,
         "findings": [_shown(one, share) for one in looked.findings],
+        "first_ended": None,
     }
 
 
@@ -156,6 +180,7 @@ def _nothing(words: str) -> dict[str, Any]:
         "gpus": 0,
         "gpus_read": 0,
         "findings": [],
+        "first_ended": None,
     }
 
 

@@ -15,10 +15,13 @@ from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import SpenderKind
 from windrow_master.market.limits import Limits
+from windrow_proto.units import DAY, MINUTE, SECOND
 
 route = Routes("limits")
 
 LEASES_MAX = 1_000_000
+IDLE_S_MIN, IDLE_S_MAX = MINUTE // SECOND, 30 * DAY // SECOND
+"""As a machine may ask for itself."""
 
 
 class LimitsBody(Body):
@@ -30,6 +33,15 @@ class LimitsBody(Body):
     max_leases: Annotated[
         int | None, Field(ge=0, le=LEASES_MAX, description="Machines and clusters rented at once")
     ] = None
+    idle_seconds: Annotated[
+        int | None,
+        Field(
+            ge=IDLE_S_MIN,
+            le=IDLE_S_MAX,
+            description="New machines that do not say so themselves end when unused this long: no command, file "
+            "transfer or tunnel. Their changed files are kept",
+        ),
+    ] = None
 
     def parsed(self) -> Limits:
         """The same as a value. Raises InvalidInput."""
@@ -38,6 +50,7 @@ class LimitsBody(Body):
             max_monthly_cost=money_if("max_monthly_cost", self.max_monthly_cost),
             max_total_cost=money_if("max_total_cost", self.max_total_cost),
             max_leases=self.max_leases,
+            idle_ns=None if self.idle_seconds is None else self.idle_seconds * SECOND,
         )
 
 
@@ -52,6 +65,11 @@ class LimitOut(Out):
     max_monthly_cost: Annotated[Amount, Read("limit.limits.max_monthly_cost")]
     max_total_cost: Annotated[Amount, Read("limit.limits.max_total_cost")]
     max_leases: Annotated[int | None, Read("limit.limits.max_leases")]
+    idle_seconds: Annotated[
+        int | None,
+        Field(description="New machines end when unused this long, unless they say so themselves"),
+        Read(lambda view: None if view.limit.limits.idle_ns is None else view.limit.limits.idle_ns // SECOND),
+    ]
     hourly_cost: Annotated[Money, Read("use.hourly_cost")]
     monthly_cost: Annotated[Money, Read("month_spent")]
     total_cost: Annotated[Money, Read("limit.spent")]

@@ -705,6 +705,7 @@ def _register(parts: _Parts) -> None:
     messages.answer(fleet_says.ClusterOf, lambda uow, it: lifecycle.cluster_of(uow, it.host_id, it.workload_id))
     messages.on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
+    messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))

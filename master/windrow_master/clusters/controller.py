@@ -13,7 +13,7 @@ from typing import Final
 
 from windrow_master.clusters import end_limits, images, reports
 from windrow_master.clusters.kinds import multi_host
-from windrow_master.clusters.messages import IsOfJob
+from windrow_master.clusters.messages import IsOfJob, RankFailed
 from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase, Results, Step, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING, ClusterEvent, Effect, noted, step
@@ -363,6 +363,17 @@ class ClusterLifecycle:
             uow.event("cluster.results_cut", self._subjects(uow, cluster), f"{cluster.name}: {said}", actor="master")
             cluster = replace(cluster, reason=f"{cluster.reason}; not kept: {said}")
         self.keep(uow, noted(cluster, Step(uow.now_wall_ns, "results", None, results.problem)))
+
+    def tell_first_end(self, uow: UnitOfWork, cluster_id: ClusterId, lines: tuple[str, ...]) -> None:
+        """Tell which rank of a gang failed first, once in a run. lines: the last of its log."""
+        workloads, cluster = uow[WorkloadRepository].of_cluster(cluster_id), uow[ClusterRepository].get(cluster_id)
+        first = None if cluster is None else multi_host.first_ended(cluster, workloads)
+        if cluster is None or first is None or multi_host.is_first_end_told(cluster):
+            return
+        kept = replace(cluster, steps=tuple(one for one in cluster.steps if one.name != multi_host.FIRST_END))
+        step = Step(uow.now_wall_ns, multi_host.FIRST_END, None, reports.exit_text(first), multi_host.named(first))
+        self.keep(uow, noted(kept, step))
+        uow.publish(RankFailed(cluster, first, len(multi_host.members_of(workloads)), lines))
 
     def _order_start(self, uow: UnitOfWork, workload: Workload) -> None:
         if workload.start_command is not None or workload.phase is not WorkPhase.WAITING_MEMBERS:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Workload, WorkPhase
 from windrow_master.clusters.reports import FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
@@ -53,6 +53,12 @@ def _waited_ns(cluster: Cluster, now_ns: int) -> int:
 def are_any(request: ClusterRequest) -> bool:
     """Return whether a cluster was requested with limits to its time, cost or use."""
     return request.max_duration_ns is not None or request.budget is not None or request.idle_ns is not None
+
+
+def may_end_unused(request: ClusterRequest) -> bool:
+    """Return whether a project's idle time is for it: a machine to work in without one of its own."""
+    is_machine = request.kind is ClusterKind.BOX and not request.argv and request.client_lease_ns is None
+    return is_machine and request.idle_ns is None
 
 
 def reached(cluster: Cluster, spent: Spent, idle_ns: int, now_ns: int) -> str:

@@ -6,8 +6,9 @@ Only this package reads and writes their rows; what changes a cluster is in serv
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.messages import IsOfJob
-from windrow_master.clusters.model import Cluster, ClusterPhase, Traffic, Workload, WorkPhase
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Traffic, Workload, WorkPhase
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.template_repository import TemplateRepository
@@ -143,6 +144,16 @@ def ended_work(uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> list[tuple[
         ended = [one for one in held if one.phase in _ENDED and one.delete_command is None]
         if ended and not uow.ask(IsOfJob(cluster.cluster_id)):
             found += [(workload, cluster) for workload in ended]
+    return found
+
+
+def first_ends(uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> list[tuple[Workload, Cluster]]:
+    """The rank of each of these gangs that failed first, where nobody was told yet."""
+    found = []
+    for cluster in uow[ClusterRepository].readable(cluster_ids):
+        if cluster.kind is ClusterKind.GANG and not multi_host.is_first_end_told(cluster):
+            first = multi_host.first_ended(cluster, uow[WorkloadRepository].of_cluster(cluster.cluster_id))
+            found += [(first, cluster)] if first is not None else []
     return found
 
 

@@ -1,9 +1,10 @@
-"""Messages of clusters to the packages above them: volumes that they are to have, jobs that made them, and limits of
-hosts. Pure."""
+"""Messages of clusters to the packages above them: volumes that they are to have, ranks that failed, jobs that made
+them, and limits of hosts. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from windrow_master.clusters.model import Cluster, Workload
 from windrow_master.store.messages import Fact, Question
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.volumes import Mount
@@ -25,6 +26,16 @@ class VolumesTaken(Fact):
     account_id: AccountId
     mounts: tuple[Mount, ...]
     cluster_id: ClusterId
+
+
+@dataclass(frozen=True, slots=True)
+class RankFailed(Fact):
+    """The first rank of a gang has failed. lines: the last of its log, for its renter; empty: it could not be had."""
+
+    cluster: Cluster
+    workload: Workload
+    ranks: int
+    lines: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)

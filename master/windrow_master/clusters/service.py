@@ -269,6 +269,9 @@ class ClusterService:
             self._store.admit()
             cluster_id = ClusterId(uow.mint("cluster"))
             asked = checked(request, cluster_id)
+            if end_limits.may_end_unused(asked) and not is_proof:
+                idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
+                asked = replace(asked, idle_ns=idle_ns)
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))

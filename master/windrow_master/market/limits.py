@@ -39,12 +39,14 @@ _WORDS: Final = {Limit.MONTHLY: "a month (UTC)", Limit.TOTAL: "in all"}
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """What a spender may spend; None: as much as there is. max_hourly_cost: the price per hour of all that runs at
-    once. max_leases: rented clusters at once."""
+    once. max_leases: rented clusters at once. idle_ns: of a new machine that was asked for without an idle time of its
+    own."""
 
     max_hourly_cost: Microcents | None = None
     max_monthly_cost: Microcents | None = None
     max_total_cost: Microcents | None = None
     max_leases: int | None = None
+    idle_ns: int | None = None
 
 
 NO_LIMITS: Final = Limits()

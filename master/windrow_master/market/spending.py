@@ -118,6 +118,12 @@ def monthly_limit(uow: UnitOfWork, account_id: AccountId) -> Microcents | None:
     return None if found is None else found.limits.max_monthly_cost
 
 
+def idle_ns(uow: UnitOfWork, renter: AccountId, spender_ids: Sequence[str]) -> int | None:
+    """For how long a new machine of this project, asked for by these tokens, may be unused; None: for ever."""
+    found = (one.limits.idle_ns for one in uow[LimitRepository].of((renter, *spender_ids)))
+    return min((one for one in found if one is not None), default=None)
+
+
 # --- for what ends ---
 
 

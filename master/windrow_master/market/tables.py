@@ -55,6 +55,7 @@ spending_limits = Table(
     Column("max_monthly_cost", Whole),
     Column("max_total_cost", Whole),
     Column("max_leases", Whole),
+    Column("idle_ns", Whole),
     Column("spent", Whole, nullable=False),
     Column("month", String(7), nullable=False),
     Column("month_spent", Whole, nullable=False),

@@ -57,7 +57,12 @@ TAKES: Final = ShareLimits(limit=64, per_account=4, reserve=0)
 """Results on their way at once: a host may take its time, which holds up nobody else's."""
 EMPTY_TAR: Final = bytes(10_240)
 _LIFE_NS: Final = 10**18
+LINES, LINE_CHARS = 5, 200
+"""Of the log of the first rank of a gang that failed: as many as people read in a mail."""
+LINES_NS: Final = 10 * SECOND
+"""For a host to hand over such a log; then it is told without."""
 T = TypeVar("T")
+Work = Callable[[Workload, Cluster], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,13 @@ class ResultService:
         return await self._live_or(
             kept, principal, cluster_id, rank, lambda way: way.log(principal, cluster_id, offset, rank)
         )
+
+    async def last_lines(self, principal: Principal, cluster_id: ClusterId, rank: int) -> tuple[str, ...]:
+        """The last five lines of a member's log that say anything, each cut at 200 characters."""
+        data, _ = await self.log(principal, cluster_id, 0, rank)
+        text = data.decode(errors="replace")
+        lines = ["".join(one if one.isprintable() else " " for one in line).strip() for line in text.splitlines()]
+        return tuple(line[:LINE_CHARS] for line in lines if line)[-LINES:]
 
     async def follow(
         self, principal: Principal, cluster_id: ClusterId, offset: int, rank: int = 0
@@ -217,12 +229,20 @@ class ResultService:
                 self._queue.add(cluster_id)
             self._is_listed = True
         clusters = self._queue.take()
+        if not clusters:
+            return
         try:
-            due = await self._store.read(partial(lookup.ended_work, cluster_ids=clusters)) if clusters else ()
+            due = await self._store.read(partial(lookup.ended_work, cluster_ids=clusters))
+            failed = await self._store.read(partial(lookup.first_ends, cluster_ids=clusters))
         except BaseException:
             for cluster_id in clusters:
                 self._queue.add(cluster_id)
             raise
+        for workload, cluster in failed:
+            self._queue.add(cluster.cluster_id)
+            if workload.workload_id not in self._busy and not self._faults.skips(workload.workload_id):
+                with suppress(TooMany):
+                    self._begin(workload, cluster, self._group, self._tell_first_end)
         for workload, cluster in due:
             self._queue.add(cluster.cluster_id)  # until they are kept it is in every look
             if workload.workload_id in self._busy or self._faults.skips(workload.workload_id):
@@ -239,17 +259,17 @@ class ResultService:
             await self._keep(workload, self._lost("its host was not heard of for 30 minutes"))
         elif workload.lost_since_ns is None:
             with suppress(TooMany):  # a later look finds a share
-                self._begin(workload, cluster, group)
+                self._begin(workload, cluster, group, self._take)
 
-    def _begin(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup) -> None:
+    def _begin(self, workload: Workload, cluster: Cluster, group: asyncio.TaskGroup, work: Work) -> None:
         share = self.takes.take(cluster.account_id)
         self._busy.add(workload.workload_id)
-        group.create_task(self._guarded(workload, cluster, share), name=f"results {workload.workload_id}")
+        group.create_task(self._guarded(workload, cluster, share, work), name=f"results {workload.workload_id}")
 
-    async def _guarded(self, workload: Workload, cluster: Cluster, share: Share) -> None:
+    async def _guarded(self, workload: Workload, cluster: Cluster, share: Share, work: Work) -> None:
         try:
             with share:
-                await self._take(workload, cluster)
+                await work(workload, cluster)
             self._faults.went_well(workload.workload_id, "work")
         except WindrowError as error:
             log.info("results_wait", workload_id=workload.workload_id, error=str(error))
@@ -276,6 +296,14 @@ class ResultService:
             results = _missing(results, error.detail or error.code)
         await self._until_followed(workload.workload_id)
         await self._keep(workload, results)
+
+    async def _tell_first_end(self, workload: Workload, cluster: Cluster) -> None:
+        lines: tuple[str, ...] = ()
+        with suppress(WindrowError, TimeoutError):
+            async with asyncio.timeout(LINES_NS / SECOND):
+                lines = await self.last_lines(self._principal(cluster), cluster.cluster_id, workload.rank)
+        tell = partial(self._clusters.lifecycle.tell_first_end, cluster_id=cluster.cluster_id, lines=lines)
+        await self._store.write(tell, name="cluster.first_end")
 
     async def _until_followed(self, workload_id: WorkloadId) -> None:
         """Wait for those who follow its log: of a long one its host has more than what is kept."""

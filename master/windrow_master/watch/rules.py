@@ -119,6 +119,11 @@ BUILT_IN: Final = (
         "Wait: the member is replaced where the cluster's kind allows it. `windrow cluster show CLUSTER` says more.",
         _RENTER, "cluster.degraded",
     ),
+    Rule(
+        "cluster.rank_failed", _TICKET, "Rank of a cluster failed",
+        "Read on in its log: `windrow logs CLUSTER --rank N`. What other ranks say is mostly a result of it.",
+        _RENTER, "the first rank of a gang ends with an error", lasts_ns=MOMENT_NS,
+    ),
     *(
         Rule(
             f"budget.{percent}", _PAGE if percent == BUDGETS[-1] else _TICKET, f"{percent} % of a budget used", _LIMITS,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from windrow_master.clusters.messages import RankFailed
 from windrow_master.fleet.lookup import find_host
 from windrow_master.fleet.states import LinkState
 from windrow_master.fleet.view import FleetView
@@ -42,7 +43,7 @@ from windrow_master.watch.model import (
 from windrow_master.watch.own_rules import Firing, OwnRule
 from windrow_master.watch.repository import AlertRepository
 from windrow_master.watch.rules import RULES
-from windrow_master.watch.signals import DECIDED, READERS, signals_of
+from windrow_master.watch.signals import DECIDED, READERS, rank_failed, signals_of
 from windrow_master.watch.states import AlertEvent
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.conditions import Stated
@@ -153,6 +154,12 @@ class AlertService:
                 await self._store.write(partial(self._take, over_now), name="alerts.reconcile")
                 self._queue.add("events")
 
+    def rank_failed(self, uow: UnitOfWork, fact: RankFailed) -> None:
+        """Tell it in the transaction in which it is found: the lines of its log stand in no event."""
+        with self._engine.faults.around("cluster.rank_failed"), uow.attempt():
+            self._engine.take(uow, rank_failed(fact))
+        uow.after_commit(lambda: self._queue.add("events"))
+
     # --- inside ---
 
     def _committed(self, row: EventRow) -> None:
@@ -248,7 +255,7 @@ class AlertService:
         def read(uow: UnitOfWork) -> Sequence[tuple[Alert, Affected]]:
             repository, audience = uow[AlertRepository], principal.account_id if is_own else _audience(principal)
             found = repository.list(audience, wanted, before, limit, is_open=is_open)
-            return [(one, repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
+            return [(_discreet(uow, principal, one, one), repository.has_now(one.alert_id, NAMES_MAX)) for one in found]
 
         return await self._store.read(read)
 
@@ -262,7 +269,7 @@ class AlertService:
 
     async def get(self, principal: Principal, alert_id: str) -> AlertView:
         """One alert. Raises NotFound."""
-        return await self._store.read(lambda uow: _view(uow, _own_alert(uow, principal, alert_id)))
+        return await self._store.read(lambda uow: _view(uow, principal, _own_alert(uow, principal, alert_id)))
 
     async def acknowledge(self, principal: Principal, alert_id: str, reason: str) -> AlertView:
         """Somebody looks after it: it is not told again. The same again changes nothing. Raises NotFound, Conflict."""
@@ -272,7 +279,7 @@ class AlertService:
             after = self._engine.apply(uow, alert, AlertEvent.ACKNOWLEDGE, actor=principal.actor)
             if after.acked_at_ns != alert.acked_at_ns:
                 _noted(uow, principal, after, "acknowledged", reason)
-            return _view(uow, after)
+            return _view(uow, principal, after)
 
         return await self._written(change, "alert.acknowledge")
 
@@ -285,7 +292,7 @@ class AlertService:
             until_ns = uow.now_wall_ns + min(duration_ns, SILENCE_NS_MAX)
             after = self._engine.apply(uow, alert, AlertEvent.SILENCE, until_ns=until_ns)
             _noted(uow, principal, after, "silenced", reason)
-            return _view(uow, after)
+            return _view(uow, principal, after)
 
         return await self._written(change, "alert.silence")
 
@@ -298,7 +305,7 @@ class AlertService:
             if alert.state is AlertState.SILENCED:
                 alert = self._engine.apply(uow, alert, AlertEvent.UNSILENCE)
                 _noted(uow, principal, alert, "unsilenced")
-            return _view(uow, alert)
+            return _view(uow, principal, alert)
 
         return await self._written(change, "alert.unsilence")
 
@@ -309,7 +316,7 @@ class AlertService:
             alert = replace(_own_alert(uow, principal, alert_id), assignee=assignee)
             uow[AlertRepository].save(alert)
             _noted(uow, principal, alert, "assigned", assignee)
-            return _view(uow, alert)
+            return _view(uow, principal, alert)
 
         return await self._written(change, "alert.assign")
 
@@ -319,7 +326,7 @@ class AlertService:
         def change(uow: UnitOfWork) -> AlertView:
             alert = _own_alert(uow, principal, alert_id)
             _noted(uow, principal, alert, "comment", text)
-            return _view(uow, alert)
+            return _view(uow, principal, alert)
 
         return await self._written(change, "alert.comment")
 
@@ -531,15 +538,25 @@ def _own_rule(uow: UnitOfWork, principal: Principal, rule_id: str) -> OwnRule:
     return found
 
 
-def _view(uow: UnitOfWork, alert: Alert) -> AlertView:
+Told = TypeVar("Told", Alert, Note, AlertMessage)
+
+
+def _discreet(uow: UnitOfWork, principal: Principal, alert: Alert, told: Told) -> Told:
+    """As the caller may read it: below the first line of a text are lines of a renter's log."""
+    if "\n" not in told.text or principal.account_id in uow[AlertRepository].audiences(alert.alert_id):
+        return told
+    return replace(told, text=told.text.partition("\n")[0])
+
+
+def _view(uow: UnitOfWork, principal: Principal, alert: Alert) -> AlertView:
     repository, alert_id = uow[AlertRepository], alert.alert_id
     return AlertView(
-        alert,
+        _discreet(uow, principal, alert, alert),
         repository.has_now(alert_id, NAMES_MAX),
         repository.audiences(alert_id),
         repository.subjects(alert_id),
-        repository.notes(alert_id),
-        repository.messages(alert_id),
+        [_discreet(uow, principal, alert, one) for one in repository.notes(alert_id)],
+        [_discreet(uow, principal, alert, one) for one in repository.messages(alert_id)],
     )
 
 

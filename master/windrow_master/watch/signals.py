@@ -7,15 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.messages import RankFailed
 from windrow_master.clusters.model import Cluster, ClusterPhase
+from windrow_master.clusters.reports import exit_text
 from windrow_master.fleet.flaps import SETTLED_NS
 from windrow_master.fleet.model import AdminState, Host
 from windrow_master.jobs.model import Job
 from windrow_master.store.model import EventRow
-from windrow_master.watch.model import OPERATORS, Clear, Signal, Window
+from windrow_master.watch.model import OPERATORS, Clear, Raise, Signal, Window
 from windrow_master.watch.rules import BUDGETS, FAULTS, LEASE_NS, NOTICE, RULES, of_condition
 from windrow_proto.conditions import Severity, split
-from windrow_proto.units import HOUR, MINUTE, SECOND
+from windrow_proto.units import HOUR, MINUTE, SECOND, time_text
 
 SAME_JOB: Final = 3
 """Hosts of one job, or cluster, with the same trouble at once: it is the job's."""
@@ -246,6 +249,8 @@ def _cluster(row: EventRow, facts: Facts) -> Iterable[Signal]:
     named = {"cause": cluster.cluster_id, "subject": cluster.cluster_id, "name": cluster.name, "text": row.text}
     told = {"audiences": (cluster.account_id,), "simulated": cluster.request.simulated}
     if phase == "degraded":
+        if multi_host.is_told_with_its_log(cluster, row.text):
+            return  # rank_failed, below
         yield RULES["cluster.degraded"].raised(**named, **told)
     elif phase == "running":
         yield Clear(cluster.cluster_id, "cluster.degraded")
@@ -254,8 +259,23 @@ def _cluster(row: EventRow, facts: Facts) -> Iterable[Signal]:
             text = f"{cluster.name} ends in {LEASE_NS // MINUTE} minutes by its duration"
             after_ns = began_ns + longest_ns - LEASE_NS
             yield RULES["lease.ending"].raised(**named | {"text": text}, **told, after_ns=after_ns)
+    elif phase == "failed":
+        yield from (Clear(cluster.cluster_id, rule) for rule in ("cluster.degraded", "lease.ending", "lease.idle"))
     else:
         yield Clear(cluster.cluster_id)
+
+
+def rank_failed(fact: RankFailed) -> Raise:
+    """The signal of the first rank that failed, with the last lines of its log below the first line of the text."""
+    cluster, first = fact.cluster, fact.workload
+    at = "" if first.ended_at_ns is None else f", at {time_text(first.ended_at_ns)} by the Master's clock"
+    said = f"{multi_host.named(first)} failed first of {fact.ranks}{at}: {exit_text(first)}."
+    last = "Its last lines:" if fact.lines else "Its log could not be had yet."
+    return RULES["cluster.rank_failed"].raised(
+        cause=cluster.cluster_id, subject=cluster.cluster_id, name=cluster.name,
+        text="\n".join((f"{said[0].upper()}{said[1:]} {last}", *fact.lines)), audiences=(cluster.account_id,),
+        simulated=cluster.request.simulated,
+    )  # fmt: skip
 
 
 def _volume(row: EventRow, facts: Facts) -> Iterable[Signal]:

@@ -69,13 +69,16 @@ def alert_show(context: typer.Context, alert: Alert, as_json: AsJson = False) ->
     if as_json:
         print_json(one)
         return
-    say(f"{one['title']} ({one['severity']}, {one['state']})\n{one['text']}")
+    say(f"{one['title']} ({one['severity']}, {one['state']})")
+    for line in one["text"].splitlines():
+        say(line)
     if one["remedy"]:
         say(f"What to do: {one['remedy']}")
     for affected in one["affected"]:
         say(f"  {affected['name']}" + (", over" if affected["cleared_at"] else ""))
     for note in one["notes"]:
-        say(f"{note['at']}  {note['actor']}  {note['kind']}" + (f": {note['text']}" if note["text"] else ""))
+        first, _, _ = note["text"].partition("\n")
+        say(f"{note['at']}  {note['actor']}  {note['kind']}" + (f": {first}" if first else ""))
 
 
 @alert_app.command("ack")

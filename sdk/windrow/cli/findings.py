@@ -1,4 +1,5 @@
-"""`windrow job doctor` and `windrow machine doctor`: what holds the GPUs of some work back, and what to change."""
+"""`windrow job doctor` and `windrow machine doctor`: which rank failed first, what holds the GPUs of some work back,
+and what to change."""
 
 from typing import Any
 
@@ -13,15 +14,24 @@ def print_findings(api: Client, path: str, as_json: bool) -> None:
     if as_json:
         print_json(answer)
         return
+    if first := answer["first_ended"]:
+        code = "an unknown exit code" if first["exit_code"] is None else f"exit {first['exit_code']}"
+        why = f" ({first['detail']})" if first["detail"] else ""
+        say(f"Rank {first['rank']} on {first['host_name']} failed first: {code}{why}, at {first['at']}")
+        for line in first["last_lines"]:
+            say(f"  {line}")
+        say("")
     say(answer["words"])
     for one in answer["findings"]:
-        say(f"\n{_gpu(one)}: {one['title']}")
+        say("")
+        say(f"{_gpu(one)}: {one['title']}")
         say(f"  {one['words']}")
         if one["lost_ratio"] > 0:
             say(f"  It costs {one['lost_ratio']:.0%} of the GPU, {one['lost_per_hour']} an hour.")
         say(f"  To change it: {one['remedy']}")
     if answer["gpus"]:
-        say(f"\nLooked at {counted(answer['gpus'], 'GPU')} from {answer['looked_from']} to {answer['looked_to']}.")
+        say("")
+        say(f"Looked at {counted(answer['gpus'], 'GPU')} from {answer['looked_from']} to {answer['looked_to']}.")
 
 
 def _gpu(one: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ import typer
 from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.flags import options
 from windrow.cli.output import print_json, say
+from windrow.cli.request import parse_span
 from windrow.cli.resolving import SERVICE_ACCOUNTS, TOKENS, found
 from windrow.cli.tables import Column, Table, View, id_column, lists
 from windrow.client import Client
@@ -22,6 +23,7 @@ LIMITS: Final = (
     Field("max_monthly_cost", "text", flag="--max-monthly", help="Money in a calendar month (UTC)."),
     Field("max_total_cost", "text", flag="--max-total", help="Money in all."),
     Field("max_leases", "text", flag="--max-leases", help="Machines and clusters rented at once."),
+    Field("idle_seconds", "text", flag="--idle", help="End new machines when unused this long, unless they say: 30m."),
 )
 """The options of all commands that set limits."""
 SPENDERS: Final = (
@@ -38,12 +40,11 @@ NONE: Final = "none"
 def given(asked: Item) -> Item:
     """The limits that a command line gives, as the Master takes them; null ends one. asked: its options."""
     said = {field: None if asked[field] == NONE else asked[field] for field in FIELDS if asked[field]}
-    leases = said.get("max_leases")
-    if leases is None:
-        return said
-    if not leases.isdecimal():
+    leases, idle = said.get("max_leases"), said.get("idle_seconds")
+    if leases is not None and not leases.isdecimal():
         raise InvalidInput(f"--max-leases is a whole number, or {NONE}.")
-    return said | {"max_leases": int(leases)}
+    said |= {"max_leases": int(leases)} if leases is not None else {}
+    return said | ({"idle_seconds": int(parse_span(idle))} if idle is not None else {})
 
 
 def _cell(field: str, used: str) -> Any:
@@ -58,6 +59,7 @@ SHOWN: Final = Table(
         Column("THIS MONTH", _cell(FIELDS[1], USED[1])),
         Column("IN ALL", _cell(FIELDS[2], USED[2])),
         Column("LEASES", _cell(FIELDS[3], USED[3])),
+        Column("IDLE", lambda one: "-" if one["idle_seconds"] is None else f"{one['idle_seconds']} s", 3),
         Column("HELD", lambda one: one["held"], 2),
         id_column(rank=1),
     ),
@@ -80,7 +82,7 @@ def limit_set(context: typer.Context, as_json: AsJson = False, **asked: Any) -> 
     """Set limits of a project, a token or a service account; `none` ends one, and those not named stay."""
     wanted = given(asked)
     if not wanted:
-        raise InvalidInput("Name a limit: --max-hourly, --max-monthly, --max-total or --max-leases.")
+        raise InvalidInput("Name a limit: --max-hourly, --max-monthly, --max-total, --max-leases or --idle.")
     api = client(context)
     path = _path(api, **{field.name: asked[field.name] for field in SPENDERS})
     before = api.get(path)
@@ -112,5 +114,8 @@ def _path(api: Client, project: str | None, token: str | None, service_account: 
 
 def _said(one: Item) -> str:
     words = ("{} an hour", "{} a month", "{} in all", "{} leases at once")
-    parts = [word.format(one[field]) for field, word in zip(FIELDS, words, strict=True) if one[field] is not None]
-    return f"The {one['kind'].replace('_', ' ')} {one['name']} may spend: {', '.join(parts) or 'as much as there is'}."
+    parts = [word.format(one[field]) for field, word in zip(FIELDS, words, strict=False) if one[field] is not None]
+    idle = one["idle_seconds"]
+    rest = "" if idle is None else f" New machines end when unused for {idle} s, unless they say otherwise."
+    whose = f"The {one['kind'].replace('_', ' ')} {one['name']}"
+    return f"{whose} may spend: {', '.join(parts) or 'as much as there is'}.{rest}"

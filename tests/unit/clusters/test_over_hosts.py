@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, OWNER, market_world, principal
-from windrow_master.clusters.kinds.multi_host import FILL_NS, HURT_KEPT_NS
+from windrow_master.clusters import lookup
+from windrow_master.clusters.kinds.multi_host import FILL_NS, FIRST_END, HURT_KEPT_NS
+from windrow_master.clusters.messages import RankFailed
 from windrow_master.clusters.model import ClusterKind, ClusterPhase, ClusterRequest, Results, WorkPhase
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.repository import WorkloadRepository
@@ -158,6 +160,26 @@ async def test_it_runs_once_all_members_run(m):
     assert (await look(m, view)).cluster.phase is ClusterPhase.CREATING
     m.report(m.spec(members[1].host_id), WorkloadPhase.RUNNING, members[1].host_id)
     assert (await look(m, view)).cluster.phase is ClusterPhase.RUNNING
+
+
+async def test_the_rank_that_failed_first_by_the_masters_clock_is_told_once_with_its_lines(m):
+    told: list[RankFailed] = []
+    m.store.messages.on(RankFailed, lambda uow, it: told.append(it))
+    view = await gang(m, hosts=3)
+    specs, members, cluster_id = await started(m, view), by_rank(view), view.cluster.cluster_id
+    assert m.read(lambda uow: lookup.first_ends(uow, [cluster_id])) == []
+    for rank, code in ((2, 1), (0, 134)):  # the others fail by it
+        host_id = members[rank].host_id
+        m.report(specs[host_id], WorkloadPhase.EXITED, host_id, exit_code=code)
+        m.clock.advance(SECOND)
+    ((first, _),) = m.read(lambda uow: lookup.first_ends(uow, [cluster_id]))
+    assert (first.rank, first.exit_code) == (2, 1)
+    for _ in range(2):
+        m.write(lambda uow: m.clusters.lifecycle.tell_first_end(uow, cluster_id, ("CUDA error",)))
+    assert [(one.workload.rank, one.ranks, one.lines) for one in told] == [(2, 3, ("CUDA error",))]
+    assert m.read(lambda uow: lookup.first_ends(uow, [cluster_id])) == []
+    (step,) = [one for one in (await look(m, view)).cluster.steps if one.name == FIRST_END]
+    assert (step.member, step.detail) == (f"rank 2 on {members[2].host_name}", "exit 1")
 
 
 async def test_progress_is_kept_for_each_member_in_a_line_of_its_own(m):

@@ -102,6 +102,20 @@ async def test_leases_are_counted_and_an_ended_one_makes_room(m):
     await m.create(CI)
 
 
+async def test_a_new_machine_ends_unused_as_its_project_says_unless_it_says_so_itself(m):
+    join_more(m, 3)
+    limit(m, OWNER, idle_ns=30 * MINUTE)
+    limit(m, "token_ci", idle_ns=10 * MINUTE)
+    machine = {"argv": ()}
+    for who, asked, idle_ns in (
+        (CI, machine, 10 * MINUTE),
+        (OTHER, machine, 30 * MINUTE),
+        (CI, machine | {"idle_ns": HOUR}, HOUR),
+        (CI, {"argv": ("train",)}, None),
+    ):
+        assert (await m.create(who, **asked)).cluster.request.idle_ns == idle_ns, asked
+
+
 async def test_what_was_stopped_starts_again_for_whom_it_is_started(m):
     cluster_id, spec = await m.running(who=OTHER, argv=())
     await m.clusters.stop(principal(), cluster_id)

@@ -20,6 +20,7 @@ LIMIT = {
     "max_monthly_cost": "100.00",
     "max_total_cost": None,
     "max_leases": 3,
+    "idle_seconds": None,
     "hourly_cost": "0.50",
     "monthly_cost": "12.25",
     "total_cost": "40.00",
@@ -72,6 +73,7 @@ def test_limits_that_are_not_named_stay_and_none_ends_one(
         "max_monthly_cost": "100.00",
         "max_total_cost": None,
         "max_leases": None,
+        "idle_seconds": None,
     }
     assert "The project lab may spend: 100.00 a month, 3 leases at once." in capsys.readouterr().err
 
@@ -80,6 +82,8 @@ def test_a_token_is_named_and_several_are_refused(asked: list[httpx2.Request]) -
     run("limit", "set", "--token", "ci", "--max-leases", "5")
     assert asked[-1].url.path == "/api/v1/tokens/token_1/limits"
     assert json.loads(asked[-1].content)["max_leases"] == 5
+    run("limit", "set", "--token", "ci", "--idle", "30m")
+    assert json.loads(asked[-1].content)["idle_seconds"] == 1800
     run("limit", "rm", "--token", "ci", "--yes")
     assert (asked[-1].method, asked[-1].url.path) == ("DELETE", "/api/v1/tokens/token_1/limits")
     for words in (("--token", "ci", "--project", "lab", "--max-leases", "1"), (), ("--max-leases", "x")):

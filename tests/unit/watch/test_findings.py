@@ -1,10 +1,10 @@
 """Findings: each planted cause is named once, the healthy have none, and what is not read is no finding."""
 
-import random
 from collections.abc import Callable, Mapping
 
 import pytest
 
+from tests.support import gpu_loads
 from windrow_master.watch.findings import looks, rules
 from windrow_master.watch.findings.model import TITLES, CardFacts, Cause, Line, Readings
 from windrow_proto.ids import HostId
@@ -83,17 +83,29 @@ def test_each_planted_cause_is_named_with_its_evidence(cause: Cause) -> None:
     assert 0 <= found.lost <= 1
 
 
-def test_what_is_healthy_has_no_finding() -> None:
-    chance = random.Random(7)
-    for _ in range(20):
-        low = chance.uniform(0.72, 0.9)
-        use: Line = [(at, chance.uniform(low, 1.0)) for at, _ in line(0.0)]
-        cores = line(chance.uniform(0.5, 6.5))
-        read = readings(
-            **{rules.USE: use, rules.CORES: cores, rules.HELD: counter(chance.uniform(0, 1.0))},
-            **{rules.MEMORY: line(chance.uniform(5, 74) * GIB), rules.RECEIVED: counter(chance.uniform(0, 8e9))},
-        )
-        assert rules.finding(CARD, read) is None
+@pytest.mark.parametrize("seed", range(5))
+def test_seven_planted_loads_are_named_once_each_and_twenty_healthy_ones_never(seed: int) -> None:
+    """Two and a half minutes of each; of the idle one, eleven: the same loads as of a real agent in `make long`."""
+    for load in (*gpu_loads.planted(), *gpu_loads.healthy(seed)):
+        seconds = 660 if load.cause in (Cause.IDLE, None) else 150
+        found = rules.finding(*gpu_loads.history(load, seconds, seed))
+        assert (found and found.cause) is load.cause, load.name
+
+
+def test_a_card_that_is_half_busy_beside_work_that_waits_for_disks_has_no_finding() -> None:
+    """The pressure is the host's; its own work reads nothing."""
+    quiet = {rules.DISK: line(0.0), rules.NETWORK: line(500.0)}
+    read = readings(**{rules.USE: line(0.4), rules.WAITING: line(0.5), **quiet})
+    assert rules.finding(CARD, read) is None
+
+
+@pytest.mark.parametrize(("host", "cause"), [(0.99, Cause.CPU_BOUND), (0.7, None)])
+def test_work_that_gets_less_than_its_processors_waits_for_them_where_the_host_has_none_left(
+    host: float, cause: Cause | None
+) -> None:
+    squeezed = {rules.USE: line(0.4), rules.CORES: line(5.5), rules.HOST_CORES: line(host)}
+    found = rules.finding(CARD, readings(**squeezed))
+    assert (found and found.cause) is cause
 
 
 def test_one_processor_that_feeds_a_card_alone_starves_a_job_and_no_service() -> None:

@@ -1,11 +1,13 @@
 """Alerts over HTTP: who sees which, what can be done with them, own rules, silences, the inbox."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.hostile.two_renters import TwoRenters, two_renters
+from tests.unit.clusters import made
 from tests.unit.master_api.described import assert_described
 from windrow_master.api.alert_routes import (
     AlertOut,
@@ -17,6 +19,8 @@ from windrow_master.api.alert_routes import (
     WholeAlertOut,
 )
 from windrow_master.api.answers import Page
+from windrow_master.clusters.messages import RankFailed
+from windrow_master.clusters.model import ClusterPhase, WorkPhase
 from windrow_proto.units import HOUR, MINUTE, SECOND, time_text
 
 
@@ -58,6 +62,21 @@ async def test_operators_see_all_and_a_project_its_own(two: TwoRenters) -> None:
     for told in (of_it, of_project):
         kinds = [one["kind"] for one in (await two.noisy.client.get(told)).json()["items"]]
         assert "alert.firing" in kinds, "its pages follow it"
+
+
+async def test_the_last_lines_of_a_rank_that_failed_are_read_by_its_renter_and_no_operator(two: TwoRenters) -> None:
+    gang = replace(made.cluster(ClusterPhase.DEGRADED), account_id=two.noisy.account_id)
+    first = replace(made.workload(WorkPhase.EXITED), rank=1, exit_code=7)
+    failed = RankFailed(gang, first, 3, ("CUDA error", "at train.py"))
+    two.services.store.write_now(lambda uow: two.services.alerts.rank_failed(uow, failed), name="failed")
+    await two.services.alerts.turn()
+    (one,) = (await two.noisy.client.get("/alerts")).json()["items"]
+    assert one["text"].splitlines()[1:] == ["CUDA error", "at train.py"]
+    assert (await two.noisy.client.get("/inbox")).json()["unread"] == 1
+    for path in ("/alerts", f"/alerts/{one['id']}", "/events"):
+        seen = await two.operator.get(path)
+        assert seen.status_code == 200 and "CUDA error" not in seen.text, path
+    assert "CUDA error" in (await two.noisy.client.get(f"/alerts/{one['id']}")).text
 
 
 async def test_an_alert_is_acknowledged_assigned_commented_silenced_and_resolved(two: TwoRenters) -> None:

@@ -4,15 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.clusters.made import cluster
+from tests.unit.clusters.made import cluster, workload
 from tests.unit.jobs.test_decide import job
-from windrow_master.clusters.model import Cluster, ClusterPhase
+from windrow_master.clusters.kinds import multi_host
+from windrow_master.clusters.messages import RankFailed
+from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase
 from windrow_master.fleet.model import AdminState, Condition, Host
 from windrow_master.jobs.model import Job, JobState
 from windrow_master.store.model import EventRow
 from windrow_master.watch import rules
 from windrow_master.watch.model import OPERATORS, Clear, Raise, Signal
-from windrow_master.watch.signals import Planned, signals_of
+from windrow_master.watch.signals import Planned, rank_failed, signals_of
 from windrow_proto.conditions import ConditionCode, Severity
 from windrow_proto.ids import AccountId, EventId, GpuUuid, HostId
 from windrow_proto.model import GpuFacts, Inventory
@@ -163,6 +165,24 @@ def test_a_cluster_tells_of_lost_members_and_of_its_end_before_it_comes() -> Non
     assert (ends.rule, ends.after_ns) == ("lease.ending", NOW + 8 * HOUR - 10 * MINUTE)
     assert cleared(read("cluster.running", "cluster_1"))[0].rule == "cluster.degraded"
     assert read("cluster.deleted", "cluster_1") == [Clear(CLUSTER.cluster_id)]
+
+
+def test_a_rank_of_a_gang_that_failed_is_told_with_its_lines_in_place_of_a_degraded_cluster() -> None:
+    gang = replace(CLUSTER, request=replace(CLUSTER.request, kind=ClusterKind.GANG, hosts=3))
+    said = f"lab is Degraded: rank 1 on b {multi_host.ENDED_ALONE}: exit 7"
+    row = EventRow(1, EventId("event_1"), NOW, "cluster.degraded", ("cluster_1",), said, "", {})
+    assert list(signals_of(row, Known(made=gang))) == []
+    assert raised(list(signals_of(row, Known()))).rule == "cluster.degraded"
+    first = replace(workload(), rank=1, host_name="b", exit_code=7, ended_at_ns=NOW)
+    signal = rank_failed(RankFailed(gang, first, 3, ("a", "b")))
+    assert signal.text.splitlines() == [
+        "Rank 1 on b failed first of 3, at 2001-09-09T01:46:40.000Z by the Master's clock: exit 7. Its last lines:",
+        "a",
+        "b",
+    ]
+    assert signal.audiences == (gang.account_id,)
+    over = {one.rule for one in cleared(read("cluster.failed", "cluster_1", facts=Known(made=gang)))}
+    assert "cluster.degraded" in over and not over & {None, signal.rule}
 
 
 def test_a_budget_is_told_at_each_mark_to_its_project_and_the_mark_before_is_over() -> None:

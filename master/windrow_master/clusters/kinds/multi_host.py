@@ -25,6 +25,9 @@ FILL_NS: Final = 10 * MINUTE
 """How long a cluster waits for a host in the place of a lost one: what is left of it costs money meanwhile."""
 RESTARTS_MAX: Final = 5
 """Of one cluster: what is lost that often is not lost by chance."""
+FIRST_END: Final = "first_end"
+"""The step that says which rank of a gang failed first."""
+ENDED_ALONE: Final = "has ended while others run"
 
 
 def named(workload: Workload) -> str:
@@ -140,8 +143,26 @@ def _said(member: Workload) -> str:
     if member.lost_since_ns is not None:
         return f"host_lost: {named(member)} is not heard of; nothing is charged for it until its host signs again"
     if member.phase is WorkPhase.EXITED:
-        return f"{named(member)} has ended while others run: {exit_text(member)}"
+        return f"{named(member)} {ENDED_ALONE}: {exit_text(member)}"
     return f"{named(member)}: {member.detail or 'its host has ended the work without being asked'}"
+
+
+def first_ended(cluster: Cluster, workloads: Sequence[Workload]) -> Workload | None:
+    """Return the rank of a gang that failed first: the others fail by it, or wait in vain. By the Master's clock when
+    it heard of each end, since clocks of hosts differ; None: none has failed."""
+    failed = [one for one in members_of(workloads) if one.phase is WorkPhase.EXITED and one.exit_code != 0]
+    is_gang = cluster.kind is ClusterKind.GANG
+    return min(failed, key=lambda one: (one.ended_at_ns or 0, one.rank), default=None) if is_gang else None
+
+
+def is_first_end_told(cluster: Cluster) -> bool:
+    """Return whether people were told of it in the present run."""
+    return any(one.name == FIRST_END and one.at_ns >= (cluster.started_at_ns or 0) for one in cluster.steps)
+
+
+def is_told_with_its_log(cluster: Cluster, reason: str) -> bool:
+    """Return whether the first failed rank, with its last lines, is soon told in place of a degraded cluster."""
+    return cluster.kind is ClusterKind.GANG and not cluster.request.restart_members and ENDED_ALONE in reason
 
 
 def can_mend(cluster: Cluster, member: Workload) -> bool:

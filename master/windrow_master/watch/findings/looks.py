@@ -66,12 +66,14 @@ def cards_of(workloads: Iterable[Workload], inventories: Inventories, *, serves:
         known = {gpu.uuid: gpu for gpu in inventory.gpus} if inventory is not None else {}
         for slot in work.slots:
             if slot.gpu_uuid:
-                facts = _facts(work, slot.gpu_uuid, known.get(slot.gpu_uuid), serves)
+                # Beside a GPU one processor is no limit (clusters/request.py): the work may use all of the host's.
+                cpus = inventory.cpu_count if work.cpus == 1 and inventory is not None else work.cpus
+                facts = _facts(work, slot.gpu_uuid, known.get(slot.gpu_uuid), cpus, serves)
                 found[work.host_id, slot.gpu_uuid] = Card(facts, work.workload_id)
     return tuple(found.values())[:CARDS_MAX]
 
 
-def _facts(work: Workload, uuid: str, gpu: GpuFacts | None, serves: bool) -> CardFacts:
+def _facts(work: Workload, uuid: str, gpu: GpuFacts | None, cpus: int, serves: bool) -> CardFacts:
     def watts(milliwatts: int | None) -> float | None:
         return None if milliwatts is None else milliwatts / 1000
 
@@ -81,7 +83,7 @@ def _facts(work: Workload, uuid: str, gpu: GpuFacts | None, serves: bool) -> Car
         rank=work.rank,
         gpu=uuid,
         index=None if gpu is None else gpu.index,
-        cpus=work.cpus,
+        cpus=cpus,
         serves=serves,
         memory_bytes=None if gpu is None else gpu.memory_bytes,
         power_limit_watts=None if gpu is None else watts(gpu.power_limit_mw),

@@ -47,7 +47,7 @@ TITLES: Final[Mapping[Cause, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """What is known of a card and of the work on it. cpus: processors of the work; serves: it waits for
+    """What is known of a card and of the work on it. cpus: processors that the work may use; serves: it waits for
     requests, so that a card that is half busy is no fault. None: the driver did not say."""
 
     host_id: HostId

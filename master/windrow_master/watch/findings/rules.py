@@ -7,13 +7,16 @@ each rule asks for a reading that the healthy do not have. Readings that a host 
     power_capped        held down by power in half of the time, at a limit below 90 % of what the card may take
     idle                ten minutes or more in which the card computed nothing and the processors next to nothing
     pcie_bound          one direction of the link at 70 % or more in half of the steps, and the card under 70 % busy
-    cpu_bound           the work's processors at 90 % or more, and the card under 70 % busy
-    data_starved        the card between 2 and 70 % busy, while disks are waited for, or one processor alone is busy
+    cpu_bound           the work's processors at 90 % or more, or at 40 % where its host has none left; the card under
+                        70 % busy
+    data_starved        the card between 2 and 70 % busy, while the work reads and disks are waited for, or one
+                        processor alone is busy and its host has others
     memory_nearly_full  97 % or more of the card's memory in half of the steps
 """
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from statistics import fmean, median
 from typing import Final
 
 from windrow_master.watch.findings.model import CardFacts, Cause, Evidence, Finding, Line, Readings
@@ -31,6 +34,11 @@ POWER_SHARE: Final = 0.50
 LIMIT_SHARE: Final = 0.90
 LINK_SHARE: Final = 0.70
 CORES_SHARE: Final = 0.90
+SQUEEZED_SHARE: Final = 0.40
+"""Of its processors, where others use the rest of the host's."""
+HOST_FULL: Final = 0.90
+READ_BYTES_PER_S: Final = 100e3
+"""Less is no data set: the disks of the host are waited for by others."""
 MEMORY_SHARE: Final = 0.97
 WAITING_RATIO: Final = 0.10
 """Of the time in which somebody on the host waits for a disk (Linux's pressure stall information)."""
@@ -47,11 +55,12 @@ HELD: Final = "gpu_throttled_power_seconds_total"
 SENT: Final = "gpu_pcie_transmit_bytes_total"
 RECEIVED: Final = "gpu_pcie_receive_bytes_total"
 WAITING: Final = "host_io_pressure_ratio"
+HOST_CORES: Final = "host_cpu_ratio"
 CORES: Final = "workload_cpu_cores"
 DISK: Final = "workload_disk_read_bytes_per_second"
 NETWORK: Final = "workload_network_receive_bytes_per_second"
 OF_GPU: Final = (USE, MEMORY, TEMPERATURE, POWER, CLOCK, HEAT, HELD, SENT, RECEIVED)
-OF_HOST: Final = (WAITING,)
+OF_HOST: Final = (WAITING, HOST_CORES)
 OF_WORKLOAD: Final = (CORES, DISK, NETWORK)
 
 
@@ -76,7 +85,7 @@ class _Look:
         self._card, self._readings = card, readings
         self._use = _values(self._line(USE))
         self.read_ms = len(self._use) * readings.step_ms
-        self._busy = _mean(self._use) or 0.0
+        self._busy = _busy(self._use)
 
     def hot(self) -> Finding | None:
         share = self._grown(HEAT) / (self.read_ms / 1000)
@@ -130,27 +139,34 @@ class _Look:
         return Finding(Cause.PCIE_BOUND, self._card, words, remedy, 1 - self._busy, charts)
 
     def cpu_bound(self) -> Finding | None:
-        cores = _mean(_values(self._line(CORES)))
-        is_full = cores is not None and cores >= CORES_SHARE * self._card.cpus
-        if cores is None or not is_full or not IDLE_USE <= self._busy < BUSY_USE:
+        cores, most = _mean(_values(self._line(CORES))), self._card.cpus
+        if cores is None or not IDLE_USE <= self._busy < BUSY_USE or cores < SQUEEZED_SHARE * most:
             return None
+        is_own = cores >= CORES_SHARE * most
+        if not is_own and not self._is_host_full:
+            return None
+        rest = "" if is_own else ", its host has none left"
         words = (
-            f"The work uses {cores:.1f} of its {self._card.cpus} processors, and {self._card.name} is {self._busy:.0%} "
+            f"The work uses {cores:.1f} of its {most} processors{rest}, and {self._card.name} is {self._busy:.0%} "
             "busy: it waits for them."
         )
         remedy = "Ask for more processors (`--cpus`), or do on the card what the processors prepare."
-        return self._found(Cause.CPU_BOUND, words, remedy, 1 - self._busy, (CORES, USE), float(self._card.cpus))
+        charts = (CORES, USE) if is_own else (CORES, HOST_CORES, USE)
+        return self._found(Cause.CPU_BOUND, words, remedy, 1 - self._busy, charts, float(most))
 
     def data_starved(self) -> Finding | None:
         if not IDLE_USE <= self._busy < BUSY_USE:
             return None
         waiting, cores = _mean(_values(self._line(WAITING))), _mean(_values(self._line(CORES)))
+        read = [_mean(_values(self._line(name))) for name in (DISK, NETWORK)]
+        is_reading = read == [None, None] or max(one or 0.0 for one in read) >= READ_BYTES_PER_S
         words = f"{self._card.name[0].upper()}{self._card.name[1:]} is {self._busy:.0%} busy: it waits for its data"
-        if waiting is not None and waiting >= WAITING_RATIO:
+        if waiting is not None and waiting >= WAITING_RATIO and is_reading:
             words += f"; the host waits for its disks {waiting:.0%} of the time."
             remedy = "Copy the data set to the machine's disk first, in fewer and larger files, or load it into memory."
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (WAITING, USE, DISK), WAITING_RATIO)
-        if cores is not None and not self._card.serves and self._card.cpus > 1 and ONE_CORE[0] <= cores <= ONE_CORE[1]:
+        is_one = cores is not None and ONE_CORE[0] <= cores <= ONE_CORE[1] and self._card.cpus > 1
+        if is_one and not self._card.serves and not self._is_host_full:
             words += f", which one of {self._card.cpus} processors prepares alone."
             remedy = "Load data in several processes: in PyTorch `DataLoader(num_workers=4, pin_memory=True)`."
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (CORES, USE))
@@ -163,6 +179,10 @@ class _Look:
         words = f"The memory of {self._card.name} is full to {max(used) / memory:.0%}: the next larger batch fails."
         remedy = "Lower the batch size, or rent a card with more memory. If the program reserves it all, ignore this."
         return self._found(Cause.MEMORY_NEARLY_FULL, words, remedy, 0.0, (MEMORY,), MEMORY_SHARE * memory)
+
+    @property
+    def _is_host_full(self) -> bool:
+        return (_mean(_values(self._line(HOST_CORES))) or 0.0) >= HOST_FULL
 
     def _line(self, name: str) -> Line:
         return self._readings.lines.get(name, ())
@@ -209,6 +229,14 @@ def _values(line: Line) -> list[float]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def _busy(use: Sequence[float]) -> float:
+    """How busy a card is since it was first used: the higher of mean and median, since neither loading a program nor
+    pauses between epochs are faults."""
+    begun = next((place for place, value in enumerate(use) if value >= IDLE_USE), 0)
+    used = use[begun:]
+    return max(fmean(used), median(used)) if used else 0.0
 
 
 def _share(values: Sequence[float], least: float, most: float | None) -> float:

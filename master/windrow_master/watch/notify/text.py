@@ -82,7 +82,8 @@ def paragraphs(message: AlertMessage) -> tuple[str, ...]:
     more = message.subject_count - len(message.subjects)
     names = ", ".join(message.subjects) + (f" and {more} more" if more > 0 else "")
     remedy = "" if message.kind is MessageKind.RESOLVED else message.remedy
-    said = (message.text, remedy, names and f"Affected: {names}", f"{message.rule}, {time_text(message.at_ns)}")
+    last = f"{message.rule}, {time_text(message.at_ns)}"
+    said = (*message.text.splitlines(), remedy, names and f"Affected: {names}", last)
     return tuple(one for one in said if one)
 
 

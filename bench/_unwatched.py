@@ -1,0 +1,33 @@
+"""`python -m bench._unwatched windrow_master FILE ...`: the shipped Master; alerts rest while this file is there."""
+
+import sys
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
+from windrow_master.__main__ import main
+from windrow_master.watch.service import AlertService
+
+Method = Callable[[AlertService], Awaitable[None]]
+
+
+def resting(inner: Method, off: Path) -> Method:
+    """Nothing while the file is there."""
+
+    @wraps(inner)
+    async def called(self: AlertService) -> None:
+        if off.exists():
+            self._queue.take()
+        else:
+            await inner(self)
+
+    return called
+
+
+if __name__ == "__main__":
+    off = Path(sys.argv[2])
+    sys.argv[1:3] = []
+    service: Any = AlertService
+    service.turn, service.look = resting(AlertService.turn, off), resting(AlertService.look, off)
+    main()
