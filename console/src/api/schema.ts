@@ -1067,6 +1067,7 @@ export interface FindingsOut {
   /** Of these, with a minute of readings or more */
   gpus_read: number;
   findings: FindingOut[];
+  first_ended: FirstEndedOut | null;
 }
 
 /** A span in which a rule would have fired. */
@@ -1076,6 +1077,19 @@ export interface FiringOut {
   at: string;
   /** Null: it still would */
   until: string | null;
+}
+
+/** The rank of a gang that failed first. */
+export interface FirstEndedOut {
+  rank: number;
+  host_name: string;
+  exit_code: number | null;
+  /** What its host says of its end */
+  detail: string | null;
+  /** When the Master heard of it: clocks of hosts differ */
+  at: string | null;
+  /** Of its log; empty for who may not read it */
+  last_lines: string[];
 }
 
 /** The health of the hosts and GPUs. */
@@ -1883,6 +1897,8 @@ export interface LimitOut {
   /** A decimal amount of money */
   max_total_cost: string | null;
   max_leases: number | null;
+  /** New machines end when unused this long, unless they say so themselves */
+  idle_seconds: number | null;
   /** A decimal amount of money */
   hourly_cost: string;
   /** A decimal amount of money */
@@ -1908,6 +1924,8 @@ export interface LimitsBody {
   max_total_cost?: string | null;
   /** Machines and clusters rented at once */
   max_leases?: number | null;
+  /** New machines that do not say so themselves end when unused this long: no command, file transfer or tunnel. Their changed files are kept */
+  idle_seconds?: number | null;
 }
 
 /** The part of a rental that ran on one host, by its signed receipts. */
