@@ -86,7 +86,8 @@ SENTENCES = (
     Sentence(
         "management",
         "composed of resource management, monitoring system, console, and various operational systems",
-        missing="resource management and console are there; of the monitoring system alerts and reports are not",
+        shows="windrow; windrow host ls; windrow alert ls; windrow report",
+        elsewhere="tests/browser/test_walk.py: every page of a busy market, in four roles",
     ),
     Sentence(
         "sla",
@@ -236,13 +237,20 @@ SENTENCES = (
         shows="windrow job show JOB",
         elsewhere="tests/integration/test_jobs.py: before, during and after a job, GPU by GPU",
     ),
-    Sentence("analysis", "Analyzes the collected data to gain insights", missing="charts only, no analysis yet"),
+    Sentence(
+        "analysis",
+        "Analyzes the collected data to gain insights into GPU resource usage, identify performance bottlenecks, and "
+        "detect potential issues.",
+        shows="windrow job doctor JOB",
+        elsewhere="tests/integration/test_findings_real.py: seven causes planted on real workloads, 20 sound ones",
+    ),
     Sentence(
         "alerts",
         "triggers alerts to enable prompt action to resolve issues",
-        missing="conditions with remedies, and rules for Prometheus; the market itself sends no message",
+        shows="windrow alert ls; windrow alert show ALERT",
+        elsewhere="tests/integration/test_alert_story.py: mail, webhook and bell of seven causes",
     ),
-    Sentence("reports", "Generates reports across various dimensions", missing="no reports yet"),
+    Sentence("reports", "Generates reports across various dimensions", shows="windrow report --by host,kind"),
     Sentence(
         "charts",
         "clear visual representations of GPU resource usage, performance charts, and more",
@@ -263,7 +271,7 @@ SENTENCES = (
     Sentence(
         "rich-api",
         "Offers a rich set of APIs, enabling users to access various reports and data efficiently.",
-        missing="data yes, reports not yet",
+        shows="GET /api/v1/reports?by=host,kind&format=csv",
     ),
     Sentence(
         "functions",

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -357,6 +358,38 @@ def test_a_task_is_submitted_with_its_files_and_its_result_comes_back(renter: Re
 
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "sum.txt").read_text() == "6"
+
+
+@shows("alerts")
+def test_a_job_that_fails_is_told_in_the_inbox_with_what_to_do(renter: Renter) -> None:
+    words = ("job", "submit", "--no-files", "--name", "breaks", "--json", "--", "sh", "-c", "exit 3")
+    assert renter.windrow(*words).returncode == 0
+
+    def told() -> Any:
+        return [one for one in _json(renter, "alert", "ls") if one["rule"] == "job.failed"]
+
+    (alert,) = wait_for(told)
+    assert (alert["title"], alert["state"]) == ("Job failed: breaks", "firing")
+    assert "windrow logs" in alert["remedy"]
+    assert alert["id"] in {one["alert_id"] for one in renter.ask("GET", "/inbox")["items"]}
+
+
+@shows("reports")
+def test_a_report_by_any_dimension_adds_up_to_the_same(renter: Renter) -> None:
+    assert renter.windrow("run", "--", "true").returncode == 0
+    ways = [_json(renter, "report", "--measure", "cost", "--by", by) for by in ("host,kind", "day", "tier", "project")]
+    totals = {one["totals"]["cost"] for one in ways}
+    assert len(totals) == 1 and Decimal(*totals) > 0
+    sums = {sum(Decimal(cell["values"]["cost"]) for cell in one["cells"]) for one in ways}
+    assert sums == {Decimal(ways[0]["totals"]["cost"])}
+
+
+@shows("rich-api")
+def test_reports_are_read_by_programs_as_json_and_csv(renter: Renter) -> None:
+    said = renter.ask("GET", "/reports?by=host,kind&measure=cost,held")
+    assert said["by"] == ["host", "kind"] and set(said["totals"]) == {"cost", "held"}
+    table = renter.windrow("report", "--by", "host,kind", "--measure", "cost,held", "--csv").stdout
+    assert len(table.splitlines()) == 1 + len(said["cells"])
 
 
 @shows("hybrid-select")
