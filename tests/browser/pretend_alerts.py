@@ -19,10 +19,12 @@ NEVER: Json = dict.fromkeys(
 def add_alert(world: World, rule: str, name: str, cause: str = HOST, **changed: Any) -> Json:
     """An alert that fires by a built-in rule, with its message, its note and its event. name: of what it is about."""
     known, number = RULES[rule], len(world.messages) + 1
-    alert: Json = {"id": f"alert_{number}", "rule": rule, "cause": cause, "state": "firing"}
+    alert: Json = {"id": f"alert_{number}", "rule": rule, "rule_title": known.title, "cause": cause, "state": "firing"}
+    alert |= {"cause_name": name}
     alert |= {"severity": known.severity.value, "title": f"{known.title}: {name}", "remedy": known.remedy}
     alert |= {"text": f"{name} has not been heard for 20 s.", "opened_at": at(600), "flaps": 0, "simulated": False}
     subject = {"id": cause, "name": name, "since": at(600), "cleared_at": None, "held": False, "rule": rule}
+    subject |= {"rule_title": known.title}
     alert |= NEVER | {"fired_at": at(590), "subjects": [name], "subject_count": 1, "audiences": ["operators"]}
     alert |= {"affected": [subject], "notes": [_note("firing", alert["text"], "master")], "messages": []} | changed
     world.alerts.insert(0, alert)

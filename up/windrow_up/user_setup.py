@@ -80,6 +80,9 @@ def lines(at: Surroundings, done: Done, is_new_link: bool, is_new_config: bool) 
         said.append(f"Wrote    {at.config}: `windrow` uses this market in every folder")
     if not done.is_configured and not at.data_dir.endswith("/.windrow") and not at.is_once:
         said.append(f"Note     `windrow` does not use this market by itself: it has no entry in {at.config}")
+        if at.config_place in (Place.FREE, Place.DANGLING):
+            folder, entry = at.config.rpartition("/")[0], f"{at.data_dir}/cli.json"
+            said.append(f"         Make one: mkdir -p {quoted(folder)} && ln -sf {quoted(entry)} {quoted(at.config)}")
     return said
 
 

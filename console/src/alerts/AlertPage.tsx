@@ -95,8 +95,13 @@ function Condition({ alert }: { alert: WholeAlert }) {
           ["Over", when(alert.resolved_at)],
           ["Lasted", alert.resolved_at && took(alert.opened_at, alert.resolved_at)],
           ["Came back", alert.flaps > 0 ? `${count(alert.flaps)} times` : null],
-          ["About", <Thing key="c" id={alert.cause} />],
-          ["Rule", <code key="r">{plain(alert.rule)}</code>],
+          ["About", <Thing key="c" id={alert.cause} {...(alert.cause_name ? { name: alert.cause_name } : {})} />],
+          [
+            "Rule",
+            <span key="r" title={plain(alert.rule)}>
+              {plain(alert.rule_title)}
+            </span>,
+          ],
         ])}
       />
     </Panel>
@@ -126,7 +131,7 @@ const AFFECTED: readonly Column<Row>[] = [
   {
     id: "state",
     name: "State",
-    value: (row) => (row.cleared_at ? "over" : row.held ? `held back: ${row.rule} is not told meanwhile` : "now"),
+    value: (row) => (row.cleared_at ? "over" : row.held ? `now: ${row.rule_title}, told with this alert` : "now"),
     cell: (row) => <Cleared row={row} />,
   },
 ];
@@ -138,7 +143,7 @@ function Cleared({ row }: { row: Row }) {
         over <When at={row.cleared_at} />
       </>
     );
-  return row.held ? <>held back: {plain(row.rule)} is not told meanwhile</> : "now";
+  return row.held ? <>now: {plain(row.rule_title)}, told with this alert</> : "now";
 }
 
 function Affected({ alert }: { alert: WholeAlert }) {

@@ -122,6 +122,8 @@ export interface AlertMailOut {
 export interface AlertOut {
   id: string;
   rule: string;
+  /** The rule in words */
+  rule_title: string;
   /** The id of what groups it: a host, relay, job, cluster, or `master` */
   cause: string;
   state: AlertState;
@@ -3994,6 +3996,8 @@ export interface SubjectOut {
   /** It is another alert's, by `rule`, which is not told while this one lasts */
   held: boolean;
   rule: string;
+  /** The rule in words */
+  rule_title: string;
 }
 
 /** The reason to suspend an account. */
@@ -4360,6 +4364,8 @@ export interface WellOut {
 export interface WholeAlertOut {
   id: string;
   rule: string;
+  /** The rule in words */
+  rule_title: string;
   /** The id of what groups it: a host, relay, job, cluster, or `master` */
   cause: string;
   state: AlertState;
@@ -4384,6 +4390,8 @@ export interface WholeAlertOut {
   /** The names of the first of them */
   subjects: string[];
   simulated: boolean;
+  /** Of a host, cluster or job that is still known */
+  cause_name: string | null;
   /** `operators`, and the ids of accounts */
   audiences: string[];
   affected: SubjectOut[];

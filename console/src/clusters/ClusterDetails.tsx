@@ -1,5 +1,5 @@
 // What a cluster is: its members, how they reach each other, what was asked for, and why it runs where it does.
-import { Stack, Text } from "@mantine/core";
+import { Group, Stack, Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
@@ -7,7 +7,7 @@ import { explain as explainQuery } from "../api/queries.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { amount, bytes, count, DASH, duration, percent, plain, words } from "../parts/format.ts";
 import { Command, Facts, Id, known, Loaded, Panel } from "../parts/page.tsx";
-import { State, When } from "../parts/state.tsx";
+import { Meter, State, When } from "../parts/state.tsx";
 import { figure } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -94,7 +94,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Runtime", plain(work.runtime)],
             ...(work.image === null ? [] : [["Image", plain(work.image)] as const]),
             ["Signed running", duration(work.running_s)],
-            ["Exit code", work.exit_code === null ? DASH : String(work.exit_code)],
+            ...(work.exit_code === null ? [] : [["Exit code", String(work.exit_code)] as const]),
             ...(Object.keys(work.ports).length > 0
               ? [
                   [
@@ -149,7 +149,7 @@ function Asked({ cluster }: { cluster: Cluster }) {
     <Stack gap="xs">
       <Facts
         rows={known([
-          ["Kind", words(cluster.kind)],
+          ["Kind", cluster.kind === "box" ? "Machine" : words(cluster.kind)],
           ["Created", <When key="c" at={cluster.created_at} />],
           ["Started", cluster.started_at && <When key="s" at={cluster.started_at} />],
           ["Ended", cluster.ended_at && <When key="e" at={cluster.ended_at} />],
@@ -169,6 +169,36 @@ const LOSER_COLUMNS: readonly Column<Explanation["losers"][number]>[] = [
   figure("score", "Score", (loser) => loser.score, count),
 ];
 
+const TERMS: Record<string, readonly [name: string, says: string]> = {
+  cost: ["Price", "the cheaper, the fuller"],
+  packing: ["Fit", "full where it takes the last free GPUs of the host, so that hosts with many free ones stay whole"],
+  trust: ["Verified", "full for hardware that the Master verified, half for other hosts"],
+  home: ["Your own", "full for a host of yours: no money leaves your account"],
+  grade: ["Speed", "full for the grade A of its tier"],
+};
+
+/** What spoke for the host: each factor from 0 to 1,000, times its weight. */
+function Terms({ why, chosen }: { why: Explanation; chosen: NonNullable<Explanation["chosen"]> }) {
+  return (
+    <>
+      <Text size="sm">It has the highest score, {count(chosen.score)}, of the hosts that fit. What spoke for it:</Text>
+      <Facts
+        rows={Object.entries(why.weights).map(([term, weight]) => {
+          const [name, says] = TERMS[term] ?? [words(term), ""];
+          const value = chosen.terms[term] ?? 0;
+          return [
+            name,
+            <Group key={term} gap="xs" wrap="nowrap" title={says}>
+              <Meter ratio={value / 1000} text={percent(value / 1000)} label={name} />
+              <span className="wr-quiet">counts {count(weight)}×</span>
+            </Group>,
+          ] as const;
+        })}
+      />
+    </>
+  );
+}
+
 export function Why({ id }: { id: string }) {
   const query = useQuery(explainQuery(id));
   return (
@@ -187,15 +217,9 @@ export function Why({ id }: { id: string }) {
                   DASH
                 ),
               ],
-              ["Score", why.chosen ? count(why.chosen.score) : DASH],
-              [
-                "Decision",
-                <span key="d" className="wr-break">
-                  {plain(why.decision)}
-                </span>,
-              ],
             ]}
           />
+          {why.chosen ? <Terms why={why} chosen={why.chosen} /> : <Text size="sm">{plain(why.decision)}</Text>}
           {why.losers.length > 0 && (
             <DataTable
               of={["host", "hosts that were not chosen"]}

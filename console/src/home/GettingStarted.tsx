@@ -196,6 +196,8 @@ function SetPassword({ user }: { user: Profile }) {
           type="email"
           autoComplete="username"
           value={address}
+          error={password !== "" && !address.includes("@") && "A mail address, such as ada@example.org"}
+          inputWrapperOrder={["label", "description", "error", "input"]}
           onChange={(event) => setAddress(event.currentTarget.value)}
         />
         <PasswordInput

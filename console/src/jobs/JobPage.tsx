@@ -78,8 +78,8 @@ function JobView({ job }: { job: Job }) {
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
         <Figure label="cost so far" value={amount(job.cost_so_far)} note={<TestMoney />} />
-        <Figure label="budget" value={job.request.budget ? amount(job.request.budget) : "none"} />
-        <Figure label="exit code" value={job.exit_code ?? DASH} />
+        {job.request.budget && <Figure label="budget" value={amount(job.request.budget)} />}
+        {job.exit_code !== null && <Figure label="exit code" value={job.exit_code} />}
         <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
       </div>
       <div className="wr-columns">
@@ -315,7 +315,7 @@ function Asked({ job }: { job: Job }) {
               {asked.argv.map(quoted).join(" ")}
             </code>,
           ],
-          ["Image", plain(asked.image)],
+          ...(asked.image ? [["Image", plain(asked.image)] as const] : []),
           ...(asked.entrypoint === null
             ? []
             : [["Entrypoint", asked.entrypoint === "" ? "none" : plain(asked.entrypoint)] as const]),
@@ -350,11 +350,11 @@ function Asked({ job }: { job: Job }) {
                 ? `${asked.gpus} of at least ${bytes(asked.gpu_memory_bytes)}`
                 : String(asked.gpus),
           ],
-          ["Tier", plain(asked.tier)],
+          ...(asked.tier ? [["Tier", plain(asked.tier)] as const] : []),
           ...(asked.host_id === null ? [] : [["Host", plain(asked.host_id)] as const]),
           ["Processors", String(asked.cpus)],
-          ["Maximum run time", asked.max_duration_seconds === null ? DASH : duration(asked.max_duration_seconds)],
-          ["Deadline", <When key="d" at={asked.deadline} />],
+          ["Maximum run time", asked.max_duration_seconds === null ? "no limit" : duration(asked.max_duration_seconds)],
+          ...(asked.deadline ? [["Deadline", <When key="d" at={asked.deadline} />] as const] : []),
           ["Priority", String(asked.priority)],
           ["Folder", bytes(job.folder_bytes)],
           ["Submitted", <When key="s" at={job.created_at} />],

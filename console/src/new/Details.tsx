@@ -1,5 +1,5 @@
 // Below the cards of the first step: the few fields of what runs, with what was saved or used before to choose from.
-import { Button, Checkbox, Collapse, Group, Stack, Textarea, TextInput } from "@mantine/core";
+import { Button, Checkbox, Collapse, Group, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useDisclosure } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import {
@@ -14,7 +14,7 @@ import { plain } from "../parts/format.ts";
 import { SecretUses } from "../secrets/SecretUses.tsx";
 import { Mounts } from "../volumes/Mounts.tsx";
 import { lines } from "../volumes/volumes.ts";
-import { type Choice, imageOf } from "./choice.ts";
+import { type Choice, imageOf, recipeOf } from "./choice.ts";
 import type { Place } from "./places.ts";
 import { keyName, usedBefore } from "./saved.ts";
 
@@ -47,6 +47,12 @@ export function Details({ choice, change, faults, place, parcel, choose }: Props
   });
   return (
     <Stack gap="sm">
+      {recipeOf(what).image && place?.isOwnersOnly && (
+        <Text size="sm" className="wr-quiet">
+          This host runs no containers, so that {recipeOf(what).name} uses what is installed on it. More options has a
+          field for Python packages.
+        </Text>
+      )}
       {what === "job" && <FolderPicker parcel={parcel} change={choose} />}
       {what === "vllm" && (
         <TextInput label="Model" description="Its name at Hugging Face." spellCheck={false} {...text("model")} />

@@ -161,7 +161,7 @@ function Steps({ places }: { places: readonly Place[] }) {
             </Stack>
           </Panel>
           <Where choice={choice} change={change} pick={pick} places={places} place={place} />
-          <Limits choice={choice} change={change} faults={shown} mayIdle={!isJob && mayIdle(machine)} />
+          <Limits choice={choice} change={change} faults={faults} tried={tried} mayIdle={!isJob && mayIdle(machine)} />
         </div>
         <aside className="wr-stack">
           {isJob ? (

@@ -32,11 +32,17 @@ Narrow = Annotated[str | None, Query(min_length=1, max_length=200)]
 Seconds = Annotated[float, Field(gt=0, le=SILENCE_NS_MAX / SECOND)]
 
 
+def rule_title(alert: Alert) -> str:
+    """The rule of an alert in words; the title of one by somebody's own rule begins with its name."""
+    return table.words(alert.rule) if alert.rule in table.RULES else alert.title.partition(": ")[0]
+
+
 class AlertOut(Out):
     """An alert: one rule and one cause."""
 
     id: Annotated[str, Read("alert_id")]
     rule: str
+    rule_title: Annotated[str, Field(description="The rule in words"), Read(lambda alert: rule_title(alert))]
     cause: Annotated[str, Field(description="The id of what groups it: a host, relay, job, cluster, or `master`")]
     state: AlertState
     severity: Severity
@@ -67,6 +73,7 @@ class SubjectOut(Out):
     cleared_at: Time | None
     held: Annotated[bool, Field(description="It is another alert's, by `rule`, which is not told while this one lasts")]
     rule: str
+    rule_title: Annotated[str, Field(description="The rule in words"), Read(lambda one: table.words(one.rule))]
 
 
 class NoteOut(Out):
@@ -101,6 +108,7 @@ class MessageOut(Out):
 class WholeAlertOut(AlertOut):
     """An alert with its subjects, its history and its messages."""
 
+    cause_name: Annotated[str | None, Field(description="Of a host, cluster or job that is still known")]
     audiences: Told
     affected: list[SubjectOut]
     notes: list[NoteOut]
@@ -140,6 +148,7 @@ def _short(found: tuple[Alert, Affected]) -> dict[str, Any]:
 def _whole(view: AlertView) -> dict[str, Any]:
     return WholeAlertOut.of(
         view.alert,
+        cause_name=view.cause_name or None,
         subjects=list(view.affected[0]),
         subject_count=view.affected[1],
         audiences=list(view.audiences),

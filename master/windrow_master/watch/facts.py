@@ -41,6 +41,11 @@ class StoredFacts:
         """One job."""
         return jobs.find(self._uow, JobId(job_id)) if job_id else None
 
+    def name_of(self, thing_id: str) -> str:
+        """The name of a host, cluster or job; empty: it is none that is known."""
+        found = self.host(thing_id) or self.cluster(thing_id) or self.job(thing_id)
+        return "" if found is None else found.name
+
     def spread_over(self, host_id: str) -> tuple[str, str] | None:
         """The id and the name of the job or cluster over several hosts that this host works for; None: none."""
         cluster = clusters.over_several(self._uow, HostId(host_id), SAME_JOB)

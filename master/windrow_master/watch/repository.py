@@ -200,10 +200,11 @@ class AlertRepository(Repository):
         return int(count)
 
     def has_now(self, alert_id: str, limit: int) -> tuple[Sequence[str], int]:
-        """The names of the first subjects that have the trouble now, and how many there are."""
+        """The names of the first subjects that have the trouble now, and how many there are, each once."""
         of_it = (_IS_NOW, alert_subjects.c.alert_id == alert_id)
-        names = select(alert_subjects.c.name).where(*of_it).order_by(alert_subjects.c.since_ns, alert_subjects.c.name)
-        count = self._connection.scalar(select(func.count()).select_from(alert_subjects).where(*of_it))
+        subject, name, since_ns = alert_subjects.c.subject, alert_subjects.c.name, func.min(alert_subjects.c.since_ns)
+        names = select(name).where(*of_it).group_by(subject, name).order_by(since_ns, name)
+        count = self._connection.scalar(select(func.count(subject.distinct())).where(*of_it))
         return self._connection.execute(names.limit(limit)).scalars().all(), int(count or 0)
 
     def now_of_rules(self, rules: Sequence[str]) -> set[tuple[str, str, str]]:

@@ -89,9 +89,10 @@ Affected = tuple[Sequence[str], int]
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """An alert with all that belongs to it."""
+    """An alert with all that belongs to it. cause_name: empty: its cause is nothing that has a name."""
 
     alert: Alert
+    cause_name: str
     affected: Affected
     audiences: tuple[str, ...]
     subjects: Sequence[Subject]
@@ -552,6 +553,7 @@ def _view(uow: UnitOfWork, principal: Principal, alert: Alert) -> AlertView:
     repository, alert_id = uow[AlertRepository], alert.alert_id
     return AlertView(
         _discreet(uow, principal, alert, alert),
+        StoredFacts(uow).name_of(alert.cause),
         repository.has_now(alert_id, NAMES_MAX),
         repository.audiences(alert_id),
         repository.subjects(alert_id),
