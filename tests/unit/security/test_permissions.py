@@ -202,7 +202,7 @@ class World:
         path = path.replace("{name}", method.lower()) if kind == "volumes" else path
         path = path.replace("{name}", method) if kind == "secrets" else path
         path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))
-        path = path.replace("{window_id}", f"maintenance_{method}")
+        path = path.replace("{window_id}", self.ids.get(f"window {method}", ""))
         path = path.replace("{rule_id}", self.ids.get(f"rule {method}", ""))
         path = path.replace("{provider}", method.lower()) if kind == "identity-providers" else path
         for name, value in self.ids.items():
@@ -415,13 +415,13 @@ async def _alerts(opened: Master) -> dict[str, str]:
         alerts.add_silence(silence)
         for one in ("PUT", "DELETE"):
             window = Window(
-                window_id=f"maintenance_{one}", owner=OWNER, hosts=(), from_ns=0, until_ns=2**62, reason="",
+                window_id=f"window_{one}", owner=OWNER, hosts=(), from_ns=0, until_ns=2**62, reason="",
                 created_by="", created_at_ns=0,
             )  # fmt: skip
             uow[WindowRepository].add(window)
 
     await opened.store.write(make, name="test")
-    ids = {f"rule {one}": f"rule_{one}" for one in ("PUT", "DELETE")}
+    ids = {f"{what} {one}": f"{what}_{one}" for what in ("rule", "window") for one in ("PUT", "DELETE")}
     return ids | {"{alert_id}": "alert_1", "{silence_id}": "silence_1"}
 
 
