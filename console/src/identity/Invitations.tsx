@@ -2,7 +2,7 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { post, remove } from "../api/client.ts";
+import { ApiProblem, post, remove } from "../api/client.ts";
 import { invitations as invitationsQuery, projects as projectsQuery } from "../api/queries.ts";
 import type { Invitation, InvitationMade, Me } from "../api/types.ts";
 import { Dialog } from "../parts/Dialog.tsx";
@@ -148,6 +148,7 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
         type="email"
         autoComplete="off"
         value={address}
+        error={act.error instanceof ApiProblem && act.error.problem.subject === "address"}
         onChange={(event) => setAddress(event.currentTarget.value)}
         data-autofocus
       />
