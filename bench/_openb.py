@@ -1,8 +1,8 @@
 """The openb experiment: its data, its arrivals, the judge of each answer, FGD as published, and two mixes of our own.
 
-A list of requests is shuffled by the seed and lengthened by requests drawn with replacement until the demand is 1.3
-times the GPUs of the cluster. They are placed one by one, none leaves, none is tried again. Figure: GPUs allocated when the
-arrived demand is 100 %, in percent, as the mean over the arrivals that round to that.
+A list of requests is shuffled by the seed and lengthened by requests drawn with replacement until they ask for 1.3
+times the GPUs of the cluster. They are placed one by one, none leaves, none is tried again. Figure: GPUs allocated when
+the arrived demand is 100 %, in percent, as the mean over the arrivals that round to that.
 """
 
 import csv

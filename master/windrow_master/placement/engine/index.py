@@ -5,6 +5,7 @@ Classes with the same tier and model are one group: what a place there costs dep
 group and level a mask has a bit for each class whose list is not empty, so that empty ones are never walked.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,6 +98,7 @@ class Classes:
         self._by_kind: dict[Kind, HostClass] = {}
         self._matches: dict[Needs, Match] = {}
         self._near: dict[tuple[Needs, frozenset[str]], list[int]] = {}
+        self._regional: dict[object, NDArray[np.int64]] = {}
 
     def of(self, kind: Kind) -> HostClass:
         """The class of hosts of this kind; a new one forgets which classes were matched."""
@@ -113,6 +115,7 @@ class Classes:
             self.of_group[group].append(found)
             self._matches.clear()
             self._near.clear()
+            self._regional.clear()
         return found
 
     def match(self, needs: Needs) -> Match:
@@ -141,4 +144,14 @@ class Classes:
             if len(self._near) >= self.MATCHES_MAX:
                 self._near.pop(next(iter(self._near)))
             self._near[needs, regions] = found
+        return found
+
+    def regional(self, key: object, points: Callable[[str], int]) -> NDArray[np.int64]:
+        """Points of each class by its region, shape (classes,); remembered by the key."""
+        found = self._regional.get(key)
+        if found is None:
+            found = np.array([points(one.kind.region) for one in self.all], dtype=np.int64)
+            if len(self._regional) >= self.MATCHES_MAX:
+                self._regional.pop(next(iter(self._regional)))
+            self._regional[key] = found
         return found

@@ -1,8 +1,8 @@
 """The mix of requests, learnt as they arrive, and the tables that the score reads of it. Pure.
 
 Requests weigh by the square root of the cards that they ask for, and half as much after some 14,000 more requests.
-All is kept in whole numbers, so that the same requests give the same tables everywhere; only the duals pass through floats and
-are rounded to whole numbers at the end.
+All is kept in whole numbers, so that the same requests give the same tables everywhere; only the duals pass through
+floats and are rounded to whole numbers at the end.
 """
 
 from bisect import bisect_right
@@ -43,9 +43,10 @@ def share_level(milli: int) -> int:
 class Tables:
     """What the score looks up. version: counts up with each change.
 
-    shares: what the mix can use of one card, shape (groups x processor classes, levels); wholes: of a host's whole free
-    cards, (groups x processor classes, cards + 1); parts: shares and worth together; worth: (levels,); strand: milli of
-    a card left without processors, (ratio levels + 2,); shortage: for each milli taken of a group, (groups,).
+    Shapes: shares, what the mix can use of one card: (groups x processor classes x levels,), and wholes, of a host's
+    whole free cards: (groups x processor classes x (cards + 1),), both flat, which numpy looks up in half the time;
+    parts: shares and worth together; worth: (levels,); strand: milli of a card left without processors, (ratio levels +
+    2,); shortage: for each milli taken of a group, (groups,).
     """
 
     version: int
@@ -135,10 +136,11 @@ class Mix:
         shares = (usable >> shift) * (np.arange(LEVELS) * (one // (LEVELS - 1))) // per
         wholes = (self.whole_weights.cumsum(1).cumsum(2) >> shift) * (np.arange(self._cards + 1) * one) // per
         worth = np.rint(self.cutting.table * (MILLI * SCALE * weights.worth)).astype(np.int64)
-        shares, wholes = shares.reshape(-1, LEVELS), wholes.reshape(-1, self._cards + 1)
         shortage = self._shortage(np.array(cards, dtype=np.int64), np.array(idle, dtype=np.int64))
         strand = self._strand()
-        self.tables = Tables(self.tables.version + 1, shares, wholes, shares + worth, worth, strand, shortage)
+        parts = (shares + worth).reshape(-1)
+        version = self.tables.version + 1
+        self.tables = Tables(version, shares.reshape(-1), wholes.reshape(-1), parts, worth, strand, shortage)
 
     def _strand(self) -> Ints:
         """For processors per idle card in half processors: the milli of a card that the mix leaves without any."""

@@ -208,10 +208,10 @@ class Engine:
 
     def _within(self, request: Request, at: int) -> bool:
         """Whether a host keeps the price ceiling and the reliability floor."""
-        columns = self.fleet.columns
-        price = price_of(request, int(columns["card_price"][at]), int(columns["cpu_price"][at]))
-        ceiling = request.price_max
-        return (ceiling is None or price <= ceiling) and int(columns["reliability"][at]) >= request.reliability_min
+        fleet, ceiling = self.fleet, request.price_max
+        if ceiling is not None and price_of(request, fleet.card_price[at], fleet.cpu_price[at]) > ceiling:
+            return False
+        return fleet.reliability[at] >= request.reliability_min
 
     def _order(self, request: Request, match: Match) -> Ints:
         """The lists to walk, those first where any host loses least: known from the tables alone."""
@@ -242,7 +242,7 @@ class Engine:
             ids = [one.host_id if one else "" for one in names]
             return compared.scored(ids, request.seed, count, ties)
 
-        price = price_of(request, int(fleet.columns["card_price"][at]), int(fleet.columns["cpu_price"][at]))
+        price = price_of(request, fleet.card_price[at], fleet.cpu_price[at])
         version, tables = self.version, self.tables.version
         return Placement(host.host_id, cards, version, tables, price, len(hosts), request, scored)
 
@@ -255,42 +255,38 @@ class Engine:
 
     def refusal(self, request: Request, more: Mapping[str, int] | None = None) -> Refusal:
         """Why it does not fit: each host counts for the first reason against it. more: reasons beside these."""
-        fleet = self.fleet
+        fleet, size = self.fleet, self.fleet.size
         match = fleet.classes.match(request.needs)
-        hosts = np.fromiter(fleet.number.values(), dtype=np.int64, count=len(fleet.number))
-        reasons = _fits(fleet, request, match, hosts)
-        number = fleet.columns["class_number"][hosts]
-        undecided = np.ones(len(hosts), dtype=np.bool_)
+        reasons = _fits(fleet, request, match, None)
+        names = (*reasons, "")
+        first = np.full(size, len(reasons), dtype=np.int64)
+        for place, passes in reversed(list(enumerate(reasons.values()))):
+            first[~passes] = place
+        known = np.fromiter(fleet.number.values(), dtype=np.int64, count=len(fleet.number))
+        of = fleet.columns["class_number"][known]
+        counts = np.bincount(of * len(names) + first[known])
         totals: dict[str, int] = {}
         by_class: list[tuple[Kind, str, int]] = []
-        for name, passes in reasons.items():
-            counts = np.bincount(number[undecided & ~passes], minlength=len(fleet.classes.all))
-            undecided &= passes
-            for of in np.flatnonzero(counts).tolist():
-                kind = fleet.classes.all[of].kind
+        for key in np.flatnonzero(counts).tolist():
+            kind, name, count = fleet.classes.all[key // len(names)].kind, names[key % len(names)], int(counts[key])
+            if name:
                 reason = (request.needs.obstacle(kind) or "unverified") if name == "class" else name
-                totals[reason] = totals.get(reason, 0) + int(counts[of])
-                by_class.append((kind, reason, int(counts[of])))
-        return Refusal(self.version, totals | dict(more or {}), tuple(by_class), self._largest(request, match, hosts))
+                totals[reason] = totals.get(reason, 0) + count
+                by_class.append((kind, reason, count))
+        largest = self._largest(request, known[match.passes_own[of]] if len(of) else known)
+        return Refusal(self.version, totals | dict(more or {}), tuple(by_class), largest)
 
-    def _largest(self, request: Request, match: Match, hosts: Ints) -> Largest | None:
-        """Where no host is large enough even when empty, the largest that does; None if one is."""
-        fleet = self.fleet
-        of = fleet.columns["class_number"][hosts]
-        sizes = np.array(
-            [
-                (min(host.cards, fleet.cards_max), host.cpu, host.memory)
-                for at, passes in zip(hosts.tolist(), match.passes_own[of].tolist(), strict=True)
-                if passes and (host := fleet.hosts[at]) is not None
-            ],
-            dtype=np.int64,
-        ).reshape(-1, 3)
-        enough = sizes >= np.array([request.gpus, request.cpu, request.memory])
-        if enough.all(1).any():
+    def _largest(self, request: Request, hosts: Ints) -> Largest | None:
+        """Where none of these hosts is large enough even when empty, the largest that does; None if one is."""
+        columns = self.fleet.columns
+        sizes = [columns[name][hosts] for name in ("all_cards", "all_cpu", "all_memory")]
+        cards, cpu, memory = (
+            has >= wanted for has, wanted in zip(sizes, (request.gpus, request.cpu, request.memory), strict=True)
+        )
+        if (cards & cpu & memory).any():
             return None
-        others = np.array([[False, True, True], [True, False, True], [True, True, False]])
-        found = [int(sizes[(enough | ~others[axis]).all(1), axis].max(initial=0)) for axis in range(3)]
-        return Largest(found[0], found[1], found[2])
+        others = (cpu & memory, cards & memory, cards & cpu)
+        return Largest(*(int(has[fits].max(initial=0)) for has, fits in zip(sizes, others, strict=True)))
 
 
 def _numbers(bits: int, seed: int, members: list[HostClass]) -> list[int]:
@@ -319,12 +315,13 @@ def list_order(tables: Tables, request: Request, groups: Ints, cards_max: int) -
     elif request.is_share:
         levels, width = np.arange(request.milli // STEP, LEVELS), LEVELS
         then = np.maximum(levels - share_level(request.milli), 0)
-        shares, wholes = tables.shares[top], tables.wholes[top]
+        shares = tables.shares.reshape(-1, LEVELS)[top]
+        wholes = tables.wholes.reshape(-1, cards_max + 1)[top]
         cost = tables.worth[levels] - tables.worth[then] - shares[:, then] + shares[:, levels] + price
         cost[:, -1] += wholes[:, cards_max] - wholes[:, cards_max - 1]
     else:
         levels, width = np.arange(request.gpus, cards_max + 1), cards_max + 1
-        wholes = tables.wholes[top]
+        wholes = tables.wholes.reshape(-1, cards_max + 1)[top]
         cost = wholes[:, levels] - wholes[:, levels - request.gpus] + price
     keys = groups[:, None] * width + levels[None, :]
     found: Ints = keys.ravel()[np.argsort(cost, axis=None, kind="stable")]

@@ -65,105 +65,114 @@ def price_of(request: Request, card_price: Any, cpu_price: Any) -> Any:
 
 
 def compare(fleet: Fleet, tables: Tables, weights: Weights, request: Request, hosts: Ints) -> Compared:
-    """Score these hosts, each of which fits."""
+    """Score these hosts, each of which fits. Few numpy calls, since each costs a microsecond whatever its size."""
     columns, count, taken = fleet.columns, len(hosts), request.gpu_milli
-    group, whole = columns["group"][hosts], columns["whole"][hosts].astype(np.int64)
-    left = columns["left"][hosts].astype(np.int64)
-    cpu, idle = columns["cpu"][hosts], columns["idle"][hosts].astype(np.int64)
+    group, whole = columns["group"].take(hosts), columns["whole"].take(hosts)
+    cpu, idle = columns["cpu"].take(hosts), columns["idle"].take(hosts).astype(np.int64)
     # before and after in one array each: half as many calls
     both_cpu = np.concatenate((cpu, cpu - request.cpu))
     both_idle = np.concatenate((idle, idle - taken))
-    rows = np.searchsorted(BOUNDS, both_cpu, side="right")
-    rows[:count] += group * CPU_CLASSES
-    rows[count:] += group * CPU_CLASSES
-    before, after = rows[:count], rows[count:]
+    rows = BOUNDS.searchsorted(both_cpu, side="right")
+    rows += np.concatenate((group, group)) * CPU_CLASSES
     stranded = _stranded(tables, both_cpu, both_idle)
     strand = stranded[:count] - stranded[count:]
-    shortage = tables.shortage[group] * -taken
-    tight = (both_cpu[count:] // 128 + both_idle[count:] // 8) * -weights.tight
-    rest = strand + shortage + tight
+    shortage = tables.shortage.take(group) * -taken
+    tight = ((both_cpu[count:] >> 7) + (both_idle[count:] >> 3)) * -weights.tight
     points = _points(fleet, weights, request, hosts) if weights.has_points else {}
+    gain, worth, cards = _gain(fleet, tables, request, hosts, rows, whole)
+    scores = gain + strand
+    scores += shortage
+    scores += tight
     for values in points.values():
-        rest = rest + values
-    level = np.maximum(left, 0) // STEP
-    cards = None
-    worth: Ints | int = 0
-    if request.is_share:
-        cards, worth, gain = _share(tables, request, left, level, whole, before, after)
-    else:
-        gain = _whole(tables, request, level, whole, before, after)
-    scores = gain + rest
-    fragmentation = gain - worth
+        scores += values
 
     def terms() -> dict[str, Ints]:
-        own = {"fragmentation": fragmentation, "worth": worth + fragmentation * 0}
+        own = {"fragmentation": gain - worth, "worth": gain * 0 + worth}
         return own | {"strand": strand, "shortage": shortage, "tight": tight} | points
 
-    best = np.flatnonzero(scores == scores.max())
-    first = int(best[0])
+    first = int(scores.argmax())
+    best = (scores == scores[first]).nonzero()[0]
     if len(best) > 1:
-        first = int(best[shuffled(columns["hash"][hosts[best]], request.seed).argmin()])
+        first = int(best[shuffled(columns["hash"].take(hosts[best]), request.seed).argmin()])
     return Compared(hosts, scores, cards, first, terms)
 
 
-def _share(
-    tables: Tables, request: Request, left: Ints, level: Ints, whole: Ints, before: Ints, after: Ints
-) -> tuple[Ints, Ints, Ints]:
-    """For each host the best card for a share, the worth that is taken, and the sum of both terms."""
-    room = left - request.milli
-    fits = room >= 0
-    then = np.maximum(room, 0) // STEP
-    row = after[:, None]
-    gain = tables.parts[row, then] - tables.parts[row, level]
-    gain += tables.wholes[row, whole[:, None] - (left == MILLI)]
-    gain[~fits] = WORST
-    cards = gain.argmax(1)
-    each = np.arange(len(left))
-    kept = tables.shares[row, level].sum(1) - tables.shares[before[:, None], level].sum(1)
-    worth = tables.worth[then[each, cards]] - tables.worth[level[each, cards]]
-    return cards, worth, gain[each, cards] + kept - tables.wholes[before, whole]
+def _gain(
+    fleet: Fleet, tables: Tables, request: Request, hosts: Ints, rows: Ints, whole: Ints
+) -> tuple[Ints, Ints | int, Ints | None]:
+    """For each host what fragmentation and worth change by, the worth alone, and the best card for a share.
 
-
-def _whole(tables: Tables, request: Request, level: Ints, whole: Ints, before: Ints, after: Ints) -> Ints:
-    """The fall of fragmentation for whole cards, or for processors alone."""
+    rows: of the tables, before for each host, then after for each.
+    """
+    count = len(hosts)
+    before, after = rows[:count], rows[count:]
+    wholes = rows * (fleet.cards_max + 1)
+    wholes[:count] += whole
     if not request.gpus and (before == after).all():
-        return np.zeros(len(level), dtype=np.int64)
-    gain = tables.shares[after[:, None], level].sum(1) - tables.shares[before[:, None], level].sum(1)
-    if request.gpus:
-        gain -= request.gpus * tables.shares[after, LEVELS - 1]
-    gain += tables.wholes[after, whole - request.gpus] - tables.wholes[before, whole]
-    return gain
+        return np.zeros(count, dtype=np.int64), 0, None
+    left = fleet.columns["left"].take(hosts, axis=0)
+    level = np.maximum(left, 0) // STEP
+    keys = (rows * LEVELS)[:, None] + np.concatenate((level, level))
+    usable = tables.shares.take(keys).sum(1)
+    gain = usable[count:] - usable[:count]
+    if not request.is_share:
+        if request.gpus:
+            gain -= request.gpus * tables.shares.take(after * LEVELS + (LEVELS - 1))
+        wholes[count:] += whole - request.gpus
+        found = tables.wholes.take(wholes)
+        gain += found[count:] - found[:count]
+        return gain, 0, None
+    room = left - request.milli
+    keys = keys[count:]
+    then = np.maximum(room, 0) // STEP
+    each = tables.parts.take(keys - level + then) - tables.parts.take(keys)
+    each += tables.wholes.take((wholes[count:] + whole)[:, None] - (left == MILLI))
+    each[room < 0] = WORST
+    cards = each.argmax(1)
+    at = np.arange(count)
+    worth = tables.worth.take(then[at, cards]) - tables.worth.take(level[at, cards])
+    gain += each[at, cards] - tables.wholes.take(wholes[:count])
+    return gain, worth, cards
 
 
 def _stranded(tables: Tables, cpu: Ints, idle: Ints) -> Ints:
     """Milli of idle cards without processors, expected over the mix, in units of the score."""
     ratio = 512 * cpu // np.maximum(idle, 1)  # half processors per card, in 1/256
-    step = np.minimum(ratio >> 8, RATIO)
-    part = np.where(ratio >> 8 >= RATIO, 0, ratio & 255)
-    found: Ints = (idle * (tables.strand[step] * (256 - part) + tables.strand[step + 1] * part)) >> 8
+    ratio = np.minimum(ratio, RATIO << 8)
+    step, part = ratio >> 8, ratio & 255
+    low = tables.strand.take(step)
+    found: Ints = (idle * ((low << 8) + (tables.strand.take(step + 1) - low) * part)) >> 8
     return found
 
 
 def _points(fleet: Fleet, weights: Weights, request: Request, hosts: Ints) -> dict[str, Ints]:
     """The weighted terms beside the five, of 0 to 1,000 points each."""
-    columns = fleet.columns
-    kinds = [fleet.of_class[at].kind for at in hosts.tolist()]
-    latency = dict(request.latency_ms)
-    own = fleet.by_account.get(request.account, {}) if request.account else {}
-    found = {
-        "price": lambda: _halved(
-            price_of(request, columns["card_price"][hosts], columns["cpu_price"][hosts]), PRICE_MIDDLE
-        ),
-        "locality": lambda: np.array([1000 * (kind.region in request.near) for kind in kinds]),
-        "latency": lambda: np.array(
-            [_halved(latency[kind.region], LATENCY_MIDDLE) if kind.region in latency else 0 for kind in kinds]
-        ),
-        "reliability": lambda: columns["reliability"][hosts].astype(np.int64),
-        "power": lambda: _halved(columns["watts"][hosts].astype(np.int64), WATTS_MIDDLE),
-        "spread": lambda: 1000 // (1 + columns["works"][hosts].astype(np.int64)),
-        "home": lambda: np.array([1000 * (at in own) for at in hosts.tolist()]),
-    }
-    return {name: make() * (SCALE * weight) for name, make in found.items() if (weight := getattr(weights, name))}
+    columns, classes = fleet.columns, fleet.classes
+    found: dict[str, Ints] = {}
+    if weights.price:
+        price = price_of(request, columns["card_price"].take(hosts), columns["cpu_price"].take(hosts))
+        found["price"] = _halved(price, PRICE_MIDDLE) * (SCALE * weights.price)
+    if weights.locality and request.near:
+        near = request.near
+        points = classes.regional(near, lambda region: 1000 * SCALE * (region in near))
+        found["locality"] = points[columns["class_number"].take(hosts)] * weights.locality
+    if weights.latency and request.latency_ms:
+        known = dict(request.latency_ms)
+        points = classes.regional(
+            request.latency_ms,
+            lambda region: SCALE * _halved(known[region], LATENCY_MIDDLE) if region in known else 0,
+        )
+        found["latency"] = points[columns["class_number"].take(hosts)] * weights.latency
+    if weights.reliability:
+        found["reliability"] = columns["reliability"].take(hosts) * np.int64(SCALE * weights.reliability)
+    if weights.power:
+        found["power"] = _halved(columns["watts"].take(hosts).astype(np.int64), WATTS_MIDDLE) * (SCALE * weights.power)
+    if weights.spread:
+        found["spread"] = 1000 // (1 + columns["works"].take(hosts).astype(np.int64)) * (SCALE * weights.spread)
+    if weights.home and request.account in fleet.by_account:
+        own = fleet.by_account[request.account]
+        found["home"] = np.array([at in own for at in hosts.tolist()]) * (1000 * SCALE * weights.home)
+    return found
 
 
 def _halved(value: Any, middle: int) -> Any:

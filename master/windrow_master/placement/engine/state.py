@@ -52,8 +52,9 @@ def _columns(cards_max: int) -> dict[str, tuple[Any, int, int]]:
     return {
         "left": (np.int16, cards_max, OUT),
         **dict.fromkeys(("cpu", "memory", "card_price", "cpu_price", "hash"), (np.int64, 1, 0)),
+        **dict.fromkeys(("all_cpu", "all_memory"), (np.int64, 1, 0)),
         **dict.fromkeys(("idle", "works_left", "watts", "kept_for", "class_number", "group"), (np.int32, 1, 0)),
-        **dict.fromkeys(("whole", "roomiest", "reliability", "works"), (np.int16, 1, 0)),
+        **dict.fromkeys(("whole", "roomiest", "reliability", "works", "all_cards"), (np.int16, 1, 0)),
         **dict.fromkeys((f"{scope}_of" for scope in SCOPES), (np.int32, 1, -1)),
         "is_open": (np.bool_, 1, 0),
     }
@@ -73,6 +74,9 @@ class Fleet:
         self.cpu: list[int] = []
         self.memory: list[int] = []
         self.works_left: list[int] = []
+        self.card_price: list[int] = []
+        self.cpu_price: list[int] = []
+        self.reliability: list[int] = []
         self.left: list[list[int]] = []
         self.used: list[list[int]] = []
         self.whole: list[int] = []
@@ -113,7 +117,8 @@ class Fleet:
         if isinstance(delta, Leave):
             self._leave(at)
         elif isinstance(delta, Price):
-            self.columns["card_price"][at], self.columns["cpu_price"][at] = delta.card_price, delta.cpu_price
+            self.card_price[at] = self.columns["card_price"][at] = delta.card_price
+            self.cpu_price[at] = self.columns["cpu_price"][at] = delta.cpu_price
             self.freed.append(at)
         elif isinstance(delta, Drain):
             if self.draining[at] is delta.is_on:
@@ -222,7 +227,12 @@ class Fleet:
                 pool.add_group()
         for account in {host.owner, host.kept_for} - {""}:
             self.by_account.setdefault(account, {})[at] = None
+        self.card_price[at], self.cpu_price[at] = host.card_price, host.cpu_price
+        self.reliability[at] = host.reliability
         values = {
+            "all_cards": host.cards,
+            "all_cpu": host.cpu,
+            "all_memory": host.memory,
             "card_price": host.card_price,
             "cpu_price": host.cpu_price,
             "reliability": host.reliability,
@@ -271,7 +281,7 @@ class Fleet:
 
     def _health(self, at: int, delta: Health) -> bool:
         if delta.reliability is not None:
-            self.columns["reliability"][at] = delta.reliability
+            self.reliability[at] = self.columns["reliability"][at] = delta.reliability
         elif (delta.is_usable, delta.cards_out) == (self.usable[at], self.out[at]):
             return False
         self._unindex(at)
@@ -289,8 +299,9 @@ class Fleet:
                 self._grow(2 * at)
             self.hosts.append(None)
             self.of_class.append(_NOWHERE)
-            for amounts in (self.cpu, self.memory, self.works_left, self.whole, self.idle, self.ratio):
-                amounts.append(0)
+            amounts = (self.cpu, self.memory, self.works_left, self.whole, self.idle, self.ratio)
+            for one in (*amounts, self.card_price, self.cpu_price, self.reliability):
+                one.append(0)
             self.left.append([])
             self.used.append([])
             self.out.append(frozenset())
