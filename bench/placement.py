@@ -36,6 +36,7 @@ from windrow_master.placement.engine.model import (
     Weights,
 )
 from windrow_master.placement.engine.plan import Engine
+from windrow_master.placement.engine.state import IDLE
 
 SIZES, LOADS = (1_000, 10_000, 100_000), (50, 95)
 OPERATIONS, WARM_UP = 20_000, 1_000
@@ -46,10 +47,11 @@ GOAL_PER_S, GOAL_P99_MS, GOAL_GROWTH, GOAL_NO_MS, GOAL_GANG_MS = 4_000, 1.0, 2.0
 def best_fit(engine: Engine, request: Request) -> int:
     """The peer: the host with the least left of those that fit, by whole columns; -1 for none."""
     columns, size = engine.fleet.columns, engine.fleet.size
-    cpu, idle = columns["cpu"][:size], columns["idle"][:size]
+    cpu, idle = columns["cpu"][:size], engine.fleet.rows[:size, IDLE]
     fits = (cpu >= request.cpu) & (columns["memory"][:size] >= request.memory) & columns["is_open"][:size]
     if request.gpus:
-        fits &= (columns["left"][:size] >= request.milli).sum(1) >= request.gpus
+        enough = columns["roomiest"][:size] >= request.milli
+        fits &= enough if request.gpus == 1 else columns["whole"][:size] >= request.gpus
     fits &= engine.fleet.classes.match(request.needs).passes[columns["class_number"][:size]]
     rest = np.where(fits, cpu / 128_000 + idle / 8_000, np.inf)
     best = int(rest.argmin())

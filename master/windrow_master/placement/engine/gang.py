@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from windrow_master.placement.engine.model import MILLI, Refusal, Request, Take
 from windrow_master.placement.engine.score import compare, shuffled
-from windrow_master.placement.engine.state import SCOPES, Fleet
+from windrow_master.placement.engine.state import HASH, LEFT, SCOPES, Fleet
 
 if TYPE_CHECKING:
     from windrow_master.placement.engine.plan import Engine
@@ -113,7 +113,7 @@ def members_of(fleet: Fleet, asked: Request, hosts: Ints) -> Ints:
     if asked.memory:
         room = np.minimum(room, columns["memory"][hosts] // asked.memory)
     if asked.is_share:
-        room = np.minimum(room, (np.maximum(columns["left"][hosts], 0) // asked.milli).sum(1))
+        room = np.minimum(room, (np.maximum(fleet.rows[hosts, LEFT:], 0) // asked.milli).sum(1))
     elif asked.gpus:
         room = np.minimum(room, columns["whole"][hosts] // asked.gpus)
     return room
@@ -132,7 +132,7 @@ def _in_scope(engine: "Engine", gang: Gang, hosts: Ints, room: Ints, scope: str)
     tightest = enough[sums[enough] == sums[enough].min()]
     if len(tightest) > 1:  # the domain with the first host in the order of the request
         members = np.flatnonzero(np.isin(of, tightest))
-        first = members[shuffled(engine.fleet.columns["hash"][hosts[members]], gang.member.seed).argmin()]
+        first = members[shuffled(engine.fleet.rows[hosts[members], HASH], gang.member.seed).argmin()]
         tightest = of[first : first + 1]
     chosen = of == tightest[0]
     return _chosen(engine, gang, hosts[chosen], room[chosen])
@@ -144,10 +144,10 @@ def _chosen(engine: "Engine", gang: Gang, hosts: Ints, room: Ints) -> Ints:
     kept = max(SCORED_MAX, 2 * gang.members)
     spare = columns["whole"][hosts].astype(np.int64) if gang.is_apart else -room
     if len(hosts) > kept:
-        near = np.lexsort((shuffled(columns["hash"][hosts], gang.member.seed), spare))[:kept]
+        near = np.lexsort((shuffled(engine.fleet.rows[hosts, HASH], gang.member.seed), spare))[:kept]
         hosts, room, spare = hosts[near], room[near], spare[near]
     scores = compare(engine.fleet, engine.tables, engine.weights, gang.member, hosts).scores
-    ties = shuffled(columns["hash"][hosts], gang.member.seed)
+    ties = shuffled(engine.fleet.rows[hosts, HASH], gang.member.seed)
     order = np.lexsort((ties, -scores) if gang.is_apart else (ties, -scores, -room))
     found = np.repeat(hosts[order], room[order])[: gang.members]
     return found[np.lexsort((columns["network_of"][found], columns["island_of"][found]))]

@@ -7,11 +7,14 @@ group and level a mask has a bit for each class whose list is not empty, so that
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from windrow_master.placement.engine.model import Kind, Needs
+
+Wish = TypeVar("Wish")
 
 
 @dataclass(slots=True)
@@ -146,12 +149,12 @@ class Classes:
             self._near[needs, regions] = found
         return found
 
-    def regional(self, key: object, points: Callable[[str], int]) -> NDArray[np.int64]:
-        """Points of each class by its region, shape (classes,); remembered by the key."""
-        found = self._regional.get(key)
+    def regional(self, wish: Wish, points: Callable[[Wish, str], int]) -> NDArray[np.int64]:
+        """Points that a wish gives each class by its region, shape (classes,); remembered by the wish."""
+        found = self._regional.get(wish)
         if found is None:
-            found = np.array([points(one.kind.region) for one in self.all], dtype=np.int64)
+            found = np.array([points(wish, one.kind.region) for one in self.all], dtype=np.int64)
             if len(self._regional) >= self.MATCHES_MAX:
                 self._regional.pop(next(iter(self._regional)))
-            self._regional[key] = found
+            self._regional[wish] = found
         return found

@@ -26,6 +26,8 @@ CPU_CLASSES: Final = len(CPU_BOUNDS) + 1
 ONE: Final = 1 << 32
 """The weight of the first request; later ones weigh more, which is the decay of the earlier ones."""
 DECAY: Final = 20_000
+FINE: Final = 16
+"""Parts of half a processor in the table of what is left without processors."""
 RENEW: Final = 256
 """Requests between two tables: at 64 the tables were the slowest 1 % of decisions."""
 SOLVE: Final = 1024
@@ -45,8 +47,8 @@ class Tables:
 
     Shapes: shares, what the mix can use of one card: (groups x processor classes x levels,), and wholes, of a host's
     whole free cards: (groups x processor classes x (cards + 1),), both flat, which numpy looks up in half the time;
-    parts: shares and worth together; worth: (levels,); strand: milli of a card left without processors, (ratio levels +
-    2,); shortage: for each milli taken of a group, (groups,).
+    parts: shares and worth together; worth: (levels,); strand: milli of a card left without processors, (ratio levels x
+    FINE + 1,); shortage: for each milli taken of a group, (groups,).
     """
 
     version: int
@@ -143,9 +145,9 @@ class Mix:
         self.tables = Tables(version, shares.reshape(-1), wholes.reshape(-1), parts, worth, strand, shortage)
 
     def _strand(self) -> Ints:
-        """For processors per idle card in half processors: the milli of a card that the mix leaves without any."""
-        level = np.arange(1, RATIO + 1)
-        have = np.arange(RATIO + 2)[:, None]
+        """For processors per idle card, in parts of half processors: the milli of a card that the mix leaves without."""
+        level = np.arange(FINE, (RATIO + 1) * FINE, FINE)
+        have = np.arange(RATIO * FINE + 1)[:, None]
         counts = self.ratios[1:]
         shift = max(0, int(counts.max(initial=0)).bit_length() - 30)
         counts = counts >> shift

@@ -7,6 +7,7 @@ an hour, reliability in permille. All of them are whole numbers.
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 MILLI: Final = 1000
@@ -303,18 +304,32 @@ class Largest:
     memory: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Refusal:
     """It does not fit at that version of the fleet.
 
-    reasons: how many hosts each reason keeps from it. by_class: the same for each class of hosts. largest: where no
-    host is large enough even when empty, the largest that does.
+    largest: where no host is large enough even when empty, the largest that does. find: for each class of hosts and
+    each reason how many hosts it keeps from the request; counted when somebody reads it, of the fleet as it is then.
+    more: reasons beside these, of no host alone.
     """
 
     version: int
-    reasons: Mapping[str, int]
-    by_class: tuple[tuple[Kind, str, int], ...]
-    largest: Largest | None = None
+    largest: Largest | None
+    find: Callable[[], tuple[tuple[Kind, str, int], ...]] = field(compare=False, repr=False)
+    more: Mapping[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def by_class(self) -> tuple[tuple[Kind, str, int], ...]:
+        """Each class of hosts, a reason, and how many of its hosts the reason keeps from it."""
+        return self.find()
+
+    @cached_property
+    def reasons(self) -> Mapping[str, int]:
+        """How many hosts each reason keeps from it."""
+        found = dict(self.more)
+        for _, reason, count in self.by_class:
+            found[reason] = found.get(reason, 0) + count
+        return found
 
     @property
     def is_possible(self) -> bool:

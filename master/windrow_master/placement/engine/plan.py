@@ -7,7 +7,8 @@ a refused shape is remembered and proved again from the hosts on which something
 compared as a whole.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -29,13 +30,24 @@ from windrow_master.placement.engine.model import (
     Weights,
 )
 from windrow_master.placement.engine.score import compare, price_of
-from windrow_master.placement.engine.state import LEVELS, RATIO, STEP, Fleet
+from windrow_master.placement.engine.state import (
+    CARD_PRICE,
+    CPU_PRICE,
+    HASH,
+    LEVELS,
+    OUT,
+    RATIO,
+    RELIABILITY,
+    STEP,
+    WHOLE,
+    Fleet,
+)
 
 Ints = NDArray[np.int64]
 Shape = tuple[object, ...]
 SAMPLE: Final = 32
 """Hosts that are compared: 8 lose 0.5 points of what a fleet holds, 128 win none."""
-OF_LIST: Final = 6
+OF_LIST: Final = 8
 """Of one list at most, so that several classes are compared."""
 LOOKED_MAX: Final = 2048
 """Cards or hosts that are looked at before an exact scan is the cheaper way."""
@@ -100,7 +112,7 @@ class Engine:
             hosts = self._freed_since(request, before[0])
             if not len(hosts):
                 self._refused[shape] = (self._freed_to, before[1])
-                return before[1]
+                return replace(before[1], version=self.version)
             del self._refused[shape]
         elif request.only_own or len(fleet.number) <= WHOLE_FLEET:
             hosts = self.scan(request)
@@ -148,10 +160,10 @@ class Engine:
             hosts = np.array(list(fleet.by_account.get(request.account, ())), dtype=np.int64)
         if hosts is None:
             self.scans += 1
-        reasons = _fits(fleet, request, fleet.classes.match(request.needs), hosts)
-        fits = np.logical_and.reduce(list(reasons.values()))
-        found = np.flatnonzero(fits)
-        return found if hosts is None else hosts[found]
+        hosts = _roomy(fleet, request) if hosts is None else hosts
+        for passes in _checks(fleet, request, hosts).values():
+            hosts = hosts[passes(hosts)]
+        return hosts
 
     def _sample(self, request: Request) -> Ints:
         """At most 32 hosts that fit, out of the classes that cost least, a few of each, and some of the asker's own."""
@@ -162,56 +174,63 @@ class Engine:
             own = np.array(list(fleet.by_account[request.account]), dtype=np.int64)
             found.update(dict.fromkeys(self.scan(request, own)[:OWN_MAX].tolist()))
         order = self._order(request, match)
-        near = request.near and (self.weights.locality or self.weights.latency)
-        if near:
-            self._walk(request, order, fleet.classes.near(request.needs, request.near), SAMPLE // 2, found)
-        self._walk(request, order, match.masks, SAMPLE, found)
-        return np.fromiter(found, dtype=np.int64, count=len(found))
+        lists = order[self._pool(request).live[order]].tolist()
+        if request.near and (self.weights.locality or self.weights.latency):
+            near = self._members(request, lists, fleet.classes.near(request.needs, request.near))
+            members = _gathered(near, SAMPLE // 2)
+        else:
+            members = []
+        source, looked = self._members(request, lists, match.masks), 0
+        while True:
+            more = _gathered(source, SAMPLE + OF_LIST - len(members))
+            self._keep(request, members + more, found)
+            looked += len(more)
+            if not more or len(found) >= SAMPLE or looked > (LOOKED_MAX // 4 if found else LOOKED_MAX):
+                return np.fromiter(found, dtype=np.int64, count=len(found))
+            members = []
 
     def _pool(self, request: Request) -> Pool:
         fleet = self.fleet
         return fleet.ratios if not request.gpus else fleet.shares if request.is_share else fleet.wholes
 
-    def _walk(self, request: Request, order: Ints, masks: list[int], most: int, found: dict[int, None]) -> None:
-        """Add hosts until there are so many, list by list in this order."""
+    def _members(self, request: Request, lists: list[int], masks: list[int]) -> Iterator[list[int]]:
+        """A few members of each list in this order, of the classes in these masks, from where the seed says on."""
         fleet, pool = self.fleet, self._pool(request)
-        cpu, memory, works, left = fleet.cpu, fleet.memory, fleet.works_left, fleet.left
-        wants_cpu, wants_memory = request.cpu, request.memory
-        milli = request.milli if request.is_share else 0
-        is_limited = request.price_max is not None or request.reliability_min > 0
-        lists, filled, levels, width = pool.lists, pool.filled, pool.levels, fleet.cards_max
-        seed, looked = request.seed & 0x7FFFFFFF, 0
-        for key in order[pool.live[order]].tolist():
+        found, filled, levels = pool.lists, pool.filled, pool.levels
+        seed = request.seed & 0x7FFFFFFF
+        for key in lists:
             group, level = divmod(key, levels)
             bits = filled[key] & masks[group]
+            if not bits:
+                continue
             for of in _numbers(bits, seed, fleet.classes.of_group[group]):
-                members = lists[of * levels + level]
-                size, got = len(members), 0
-                if size > 2 * OF_LIST:
+                members = found[of * levels + level]
+                size = len(members)
+                if size <= OF_LIST:
+                    yield members
+                else:
                     start = seed % size
-                    members = members[start : start + 2 * OF_LIST] + members[: max(0, start + 2 * OF_LIST - size)]
-                looked += len(members)
-                for member in members:
-                    at = member // width if milli else member
-                    if cpu[at] < wants_cpu or memory[at] < wants_memory or works[at] < 1:
-                        continue
-                    if milli and left[at][member % width] < milli:
-                        continue
-                    if at in found or (is_limited and not self._within(request, at)):
-                        continue
-                    found[at] = None
-                    got += 1
-                    if got == OF_LIST:
-                        break
-                if len(found) >= most or (looked > LOOKED_MAX and not found):
-                    return
+                    over = start + OF_LIST - size
+                    yield members[start:] + members[:over] if over > 0 else members[start : start + OF_LIST]
 
-    def _within(self, request: Request, at: int) -> bool:
-        """Whether a host keeps the price ceiling and the reliability floor."""
-        fleet, ceiling = self.fleet, request.price_max
-        if ceiling is not None and price_of(request, fleet.card_price[at], fleet.cpu_price[at]) > ceiling:
-            return False
-        return fleet.reliability[at] >= request.reliability_min
+    def _keep(self, request: Request, members: list[int], found: dict[int, None]) -> None:
+        """Add the hosts of these members that fit, up to a sample in all."""
+        if request.is_share:
+            width = self.fleet.cards_max
+            members = [member // width for member in members]
+        hosts = list(dict.fromkeys(members))
+        if not hosts:
+            return
+        rows = self.fleet.rows.take(hosts, axis=0)
+        fits = (rows[:, :WHOLE] >= (request.cpu, request.memory, 1, request.milli if request.gpus else OUT)).all(1)
+        if request.price_max is not None:
+            fits &= price_of(request, rows[:, CARD_PRICE], rows[:, CPU_PRICE]) <= request.price_max
+        if request.reliability_min:
+            fits &= rows[:, RELIABILITY] >= request.reliability_min
+        for at in fits.nonzero()[0].tolist():
+            if len(found) == SAMPLE:
+                break
+            found[hosts[at]] = None
 
     def _order(self, request: Request, match: Match) -> Ints:
         """The lists to walk, those first where any host loses least: known from the tables alone."""
@@ -235,14 +254,14 @@ class Engine:
             cards = tuple(card for card, _ in zip(free, range(request.gpus), strict=False))
         host = fleet.hosts[at]
         assert host is not None
-        all_hosts, hashes = fleet.hosts, fleet.columns["hash"]
-        names, ties = [all_hosts[one] for one in hosts.tolist()], hashes[hosts]
+        all_hosts, ties = fleet.hosts, fleet.rows[hosts, HASH]
+        names = [all_hosts[one] for one in hosts.tolist()]
 
         def scored(count: int) -> tuple[Scored, ...]:
             ids = [one.host_id if one else "" for one in names]
             return compared.scored(ids, request.seed, count, ties)
 
-        price = price_of(request, fleet.card_price[at], fleet.cpu_price[at])
+        price = price_of(request, int(fleet.rows[at, CARD_PRICE]), int(fleet.rows[at, CPU_PRICE]))
         version, tables = self.version, self.tables.version
         return Placement(host.host_id, cards, version, tables, price, len(hosts), request, scored)
 
@@ -254,39 +273,50 @@ class Engine:
         return refusal
 
     def refusal(self, request: Request, more: Mapping[str, int] | None = None) -> Refusal:
-        """Why it does not fit: each host counts for the first reason against it. more: reasons beside these."""
-        fleet, size = self.fleet, self.fleet.size
-        match = fleet.classes.match(request.needs)
-        reasons = _fits(fleet, request, match, None)
-        names = (*reasons, "")
-        first = np.full(size, len(reasons), dtype=np.int64)
-        for place, passes in reversed(list(enumerate(reasons.values()))):
-            first[~passes] = place
-        known = np.fromiter(fleet.number.values(), dtype=np.int64, count=len(fleet.number))
-        of = fleet.columns["class_number"][known]
-        counts = np.bincount(of * len(names) + first[known])
-        totals: dict[str, int] = {}
-        by_class: list[tuple[Kind, str, int]] = []
-        for key in np.flatnonzero(counts).tolist():
-            kind, name, count = fleet.classes.all[key // len(names)].kind, names[key % len(names)], int(counts[key])
-            if name:
-                reason = (request.needs.obstacle(kind) or "unverified") if name == "class" else name
-                totals[reason] = totals.get(reason, 0) + count
-                by_class.append((kind, reason, count))
-        largest = self._largest(request, known[match.passes_own[of]] if len(of) else known)
-        return Refusal(self.version, totals | dict(more or {}), tuple(by_class), largest)
+        """A refusal at this version. more: reasons beside those of each host."""
+        largest = self._largest(request)
+        return Refusal(self.version, largest, lambda: self._reasons(request), dict(more or {}))
 
-    def _largest(self, request: Request, hosts: Ints) -> Largest | None:
-        """Where none of these hosts is large enough even when empty, the largest that does; None if one is."""
-        columns = self.fleet.columns
-        sizes = [columns[name][hosts] for name in ("all_cards", "all_cpu", "all_memory")]
-        cards, cpu, memory = (
-            has >= wanted for has, wanted in zip(sizes, (request.gpus, request.cpu, request.memory), strict=True)
-        )
-        if (cards & cpu & memory).any():
+    def _reasons(self, request: Request) -> tuple[tuple[Kind, str, int], ...]:
+        """For each class of hosts and each reason how many hosts it keeps from a request: the first one against each."""
+        fleet = self.fleet
+        hosts = np.flatnonzero(fleet.columns["is_here"])
+        found = []
+        for name, passes in _checks(fleet, request, hosts).items():
+            does = passes(hosts)
+            counts = np.bincount(fleet.columns["class_number"][hosts[~does]])
+            for of in np.flatnonzero(counts).tolist():
+                kind = fleet.classes.all[of].kind
+                reason = (request.needs.obstacle(kind) or "unverified") if name == "class" else name
+                found.append((kind, reason, int(counts[of])))
+            hosts = hosts[does]
+        return tuple(found)
+
+    def _largest(self, request: Request) -> Largest | None:
+        """Where no host is large enough even when empty, the largest that does; None if one is."""
+        columns, size = self.fleet.columns, self.fleet.size
+        sizes = [columns[name][:size] for name in ("all_cards", "all_cpu", "all_memory")]
+        wanted = (request.gpus, request.cpu, request.memory)
+        match = self.fleet.classes.match(request.needs)
+        cards, cpu, memory = (has >= least for has, least in zip(sizes, wanted, strict=True))
+        here = columns["is_here"][:size]
+        enough = np.flatnonzero(cards & cpu & memory & here)
+        if match.passes_own[columns["class_number"][enough]].any():
             return None
+        here = np.flatnonzero(here)
+        here = here[match.passes_own[columns["class_number"][here]]]
         others = (cpu & memory, cards & memory, cards & cpu)
-        return Largest(*(int(has[fits].max(initial=0)) for has, fits in zip(sizes, others, strict=True)))
+        return Largest(*(int(has[here][fits[here]].max(initial=0)) for has, fits in zip(sizes, others, strict=True)))
+
+
+def _gathered(source: Iterator[list[int]], most: int) -> list[int]:
+    """Members of one list after the other, until there are so many."""
+    found: list[int] = []
+    for members in source:
+        found += members
+        if len(found) >= most:
+            break
+    return found
 
 
 def _numbers(bits: int, seed: int, members: list[HostClass]) -> list[int]:
@@ -328,32 +358,49 @@ def list_order(tables: Tables, request: Request, groups: Ints, cards_max: int) -
     return found
 
 
-def _fits(fleet: Fleet, request: Request, match: Match, hosts: Ints | None) -> dict[str, NDArray[np.bool_]]:
-    """For each reason whether it lets each host pass, of these hosts or of all numbers, shape (hosts,)."""
+def _roomy(fleet: Fleet, request: Request) -> Ints:
+    """The hosts with the cards and processors: few where a fleet is full, so that the rest is looked up for these."""
     size, columns = fleet.size, fleet.columns
+    fits = columns["is_open"][:size] & (columns["cpu"][:size] >= request.cpu)
+    if request.gpus == 1:
+        fits &= columns["roomiest"][:size] >= request.milli
+    elif request.gpus:
+        fits &= columns["whole"][:size] >= min(request.gpus, fleet.cards_max + 1)
+    return np.flatnonzero(fits)
 
-    def column(name: str) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = columns[name][:size] if hosts is None else columns[name][hosts]
+
+def _checks(fleet: Fleet, request: Request, hosts: Ints) -> dict[str, Callable[[Ints], NDArray[np.bool_]]]:
+    """For each reason which hosts pass, in the order in which reasons are told."""
+    columns, match = fleet.columns, fleet.classes.match(request.needs)
+    account = fleet.account_number.get(request.account, -1)
+    own = list(fleet.by_account.get(request.account, ())) if request.account else []
+
+    def in_class(hosts: Ints) -> NDArray[np.bool_]:
+        of = columns["class_number"][hosts]
+        return np.where(np.isin(hosts, own), match.passes_own[of], match.passes[of]) if own else match.passes[of]
+
+    def kept(hosts: Ints) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (columns["kept_for"][hosts] == 0) | (columns["kept_for"][hosts] == account)
         return found
 
-    of = column("class_number")
-    passes = match.passes[of] if len(match.passes) else np.zeros(len(of), dtype=np.bool_)
-    account = fleet.account_number.get(request.account, -1)
-    own = fleet.by_account.get(request.account, {}) if request.account else {}
-    if own:
-        ours = np.isin(np.arange(size) if hosts is None else hosts, list(own))
-        passes = np.where(ours, match.passes_own[of], passes)
-    kept = column("kept_for")
-    found = {"class": passes, "kept": (kept == 0) | (kept == account), "closed": column("is_open").astype(np.bool_)}
-    if request.gpus > fleet.cards_max:
-        found["gpus"] = np.zeros(len(of), dtype=np.bool_)
-    elif request.gpus:
-        found["gpus"] = column("roomiest") >= request.milli if request.gpus == 1 else column("whole") >= request.gpus
-    found["cpus"] = column("cpu") >= request.cpu
-    found["memory"] = column("memory") >= request.memory
-    found["works"] = column("works_left") >= 1
-    if request.price_max is not None:
-        found["price"] = price_of(request, column("card_price"), column("cpu_price")) <= request.price_max
+    def gpus(hosts: Ints) -> NDArray[np.bool_]:
+        has, least = ("roomiest", request.milli) if request.gpus == 1 else ("whole", request.gpus)
+        return at_least(has, min(least, MILLI + 1))(hosts)
+
+    def at_least(name: str, least: int) -> Callable[[Ints], NDArray[np.bool_]]:
+        return lambda hosts: columns[name][hosts] >= least
+
+    found = {"class": in_class, "kept": kept, "closed": at_least("is_open", True)}
+    if request.gpus:
+        found["gpus"] = gpus
+    found |= {"cpus": at_least("cpu", request.cpu), "memory": at_least("memory", request.memory)}
+    found["works"] = at_least("works_left", 1)
+    ceiling = request.price_max
+    if ceiling is not None:
+        prices = (columns["card_price"], columns["cpu_price"])
+        found["price"] = lambda hosts: price_of(request, *(price[hosts] for price in prices)) <= ceiling
     if request.reliability_min:
-        found["reliability"] = column("reliability") >= request.reliability_min
+        found["reliability"] = at_least("reliability", min(request.reliability_min, MILLI + 1))
+    if request.only_own:
+        found = {"not_own": lambda hosts: np.isin(hosts, own)} | found
     return found

@@ -18,9 +18,26 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from windrow_master.placement.engine.mix import CPU_BOUNDS, CPU_CLASSES, SCALE, Tables
+from windrow_master.placement.engine.mix import CPU_BOUNDS, CPU_CLASSES, FINE, SCALE, Tables
 from windrow_master.placement.engine.model import MILLI, Request, Scored, Weights
-from windrow_master.placement.engine.state import LEVELS, RATIO, STEP, Fleet
+from windrow_master.placement.engine.state import (
+    CARD_PRICE,
+    CLASS,
+    CPU,
+    CPU_PRICE,
+    GROUP,
+    HASH,
+    IDLE,
+    LEFT,
+    LEVELS,
+    RATIO,
+    RELIABILITY,
+    STEP,
+    WATTS,
+    WHOLE,
+    WORKS,
+    Fleet,
+)
 
 Ints = NDArray[np.int64]
 BOUNDS: Final = np.array(CPU_BOUNDS)
@@ -66,9 +83,9 @@ def price_of(request: Request, card_price: Any, cpu_price: Any) -> Any:
 
 def compare(fleet: Fleet, tables: Tables, weights: Weights, request: Request, hosts: Ints) -> Compared:
     """Score these hosts, each of which fits. Few numpy calls, since each costs a microsecond whatever its size."""
-    columns, count, taken = fleet.columns, len(hosts), request.gpu_milli
-    group, whole = columns["group"].take(hosts), columns["whole"].take(hosts)
-    cpu, idle = columns["cpu"].take(hosts), columns["idle"].take(hosts).astype(np.int64)
+    count, taken = len(hosts), request.gpu_milli
+    found = fleet.rows.take(hosts, axis=0)
+    group, cpu, idle = found[:, GROUP], found[:, CPU], found[:, IDLE]
     # before and after in one array each: half as many calls
     both_cpu = np.concatenate((cpu, cpu - request.cpu))
     both_idle = np.concatenate((idle, idle - taken))
@@ -78,8 +95,8 @@ def compare(fleet: Fleet, tables: Tables, weights: Weights, request: Request, ho
     strand = stranded[:count] - stranded[count:]
     shortage = tables.shortage.take(group) * -taken
     tight = ((both_cpu[count:] >> 7) + (both_idle[count:] >> 3)) * -weights.tight
-    points = _points(fleet, weights, request, hosts) if weights.has_points else {}
-    gain, worth, cards = _gain(fleet, tables, request, hosts, rows, whole)
+    points = _points(fleet, weights, request, hosts, found) if weights.has_points else {}
+    gain, worth, cards = _gain(tables, request, found, rows)
     scores = gain + strand
     scores += shortage
     scores += tight
@@ -87,30 +104,32 @@ def compare(fleet: Fleet, tables: Tables, weights: Weights, request: Request, ho
         scores += values
 
     def terms() -> dict[str, Ints]:
-        own = {"fragmentation": gain - worth, "worth": gain * 0 + worth}
+        taken_worth = worth()
+        own = {"fragmentation": gain - taken_worth, "worth": taken_worth}
         return own | {"strand": strand, "shortage": shortage, "tight": tight} | points
 
     first = int(scores.argmax())
     best = (scores == scores[first]).nonzero()[0]
     if len(best) > 1:
-        first = int(best[shuffled(columns["hash"].take(hosts[best]), request.seed).argmin()])
+        first = int(best[shuffled(found[best, HASH], request.seed).argmin()])
     return Compared(hosts, scores, cards, first, terms)
 
 
-def _gain(
-    fleet: Fleet, tables: Tables, request: Request, hosts: Ints, rows: Ints, whole: Ints
-) -> tuple[Ints, Ints | int, Ints | None]:
-    """For each host what fragmentation and worth change by, the worth alone, and the best card for a share.
+def _gain(tables: Tables, request: Request, found: Ints, rows: Ints) -> tuple[Ints, Callable[[], Ints], Ints | None]:
+    """For each host what fragmentation and worth change by, how to tell the worth alone, and the best card for a share.
 
-    rows: of the tables, before for each host, then after for each.
+    found: the rows of the hosts. rows: of the tables, before for each host, then after for each.
     """
-    count = len(hosts)
+
+    def none() -> Ints:
+        return np.zeros(len(found), dtype=np.int64)
+
+    count, whole, left = len(found), found[:, WHOLE], found[:, LEFT:]
     before, after = rows[:count], rows[count:]
-    wholes = rows * (fleet.cards_max + 1)
+    wholes = rows * (left.shape[1] + 1)
     wholes[:count] += whole
     if not request.gpus and (before == after).all():
-        return np.zeros(count, dtype=np.int64), 0, None
-    left = fleet.columns["left"].take(hosts, axis=0)
+        return np.zeros(count, dtype=np.int64), none, None
     level = np.maximum(left, 0) // STEP
     keys = (rows * LEVELS)[:, None] + np.concatenate((level, level))
     usable = tables.shares.take(keys).sum(1)
@@ -119,61 +138,60 @@ def _gain(
         if request.gpus:
             gain -= request.gpus * tables.shares.take(after * LEVELS + (LEVELS - 1))
         wholes[count:] += whole - request.gpus
-        found = tables.wholes.take(wholes)
-        gain += found[count:] - found[:count]
-        return gain, 0, None
+        kept = tables.wholes.take(wholes)
+        gain += kept[count:] - kept[:count]
+        return gain, none, None
     room = left - request.milli
     keys = keys[count:]
     then = np.maximum(room, 0) // STEP
     each = tables.parts.take(keys - level + then) - tables.parts.take(keys)
     each += tables.wholes.take((wholes[count:] + whole)[:, None] - (left == MILLI))
-    each[room < 0] = WORST
+    np.copyto(each, WORST, where=room < 0)
     cards = each.argmax(1)
-    at = np.arange(count)
-    worth = tables.worth.take(then[at, cards]) - tables.worth.take(level[at, cards])
-    gain += each[at, cards] - tables.wholes.take(wholes[:count])
+    gain += each.max(1)
+    gain -= tables.wholes.take(wholes[:count])
+
+    def worth() -> Ints:
+        at = np.arange(count)
+        taken: Ints = tables.worth.take(then[at, cards]) - tables.worth.take(level[at, cards])
+        return taken
+
     return gain, worth, cards
 
 
 def _stranded(tables: Tables, cpu: Ints, idle: Ints) -> Ints:
     """Milli of idle cards without processors, expected over the mix, in units of the score."""
-    ratio = 512 * cpu // np.maximum(idle, 1)  # half processors per card, in 1/256
-    ratio = np.minimum(ratio, RATIO << 8)
-    step, part = ratio >> 8, ratio & 255
-    low = tables.strand.take(step)
-    found: Ints = (idle * ((low << 8) + (tables.strand.take(step + 1) - low) * part)) >> 8
+    ratio = np.minimum(cpu * (2 * FINE) // np.maximum(idle, 1), RATIO * FINE)
+    found: Ints = tables.strand.take(np.maximum(ratio, 0)) * idle
     return found
 
 
-def _points(fleet: Fleet, weights: Weights, request: Request, hosts: Ints) -> dict[str, Ints]:
-    """The weighted terms beside the five, of 0 to 1,000 points each."""
-    columns, classes = fleet.columns, fleet.classes
+def _points(fleet: Fleet, weights: Weights, request: Request, hosts: Ints, rows: Ints) -> dict[str, Ints]:
+    """The weighted terms beside the five, of 0 to 1,000 points each. rows: of the hosts."""
+    regional, of = fleet.classes.regional, rows[:, CLASS]
     found: dict[str, Ints] = {}
     if weights.price:
-        price = price_of(request, columns["card_price"].take(hosts), columns["cpu_price"].take(hosts))
-        found["price"] = _halved(price, PRICE_MIDDLE) * (SCALE * weights.price)
+        price = price_of(request, rows[:, CARD_PRICE], rows[:, CPU_PRICE])
+        found["price"] = 1000 * SCALE * PRICE_MIDDLE * weights.price // (price + PRICE_MIDDLE)
     if weights.locality and request.near:
-        near = request.near
-        points = classes.regional(near, lambda region: 1000 * SCALE * (region in near))
-        found["locality"] = points[columns["class_number"].take(hosts)] * weights.locality
+        found["locality"] = regional(request.near, _locality).take(of) * weights.locality
     if weights.latency and request.latency_ms:
-        known = dict(request.latency_ms)
-        points = classes.regional(
-            request.latency_ms,
-            lambda region: SCALE * _halved(known[region], LATENCY_MIDDLE) if region in known else 0,
-        )
-        found["latency"] = points[columns["class_number"].take(hosts)] * weights.latency
+        found["latency"] = regional(request.latency_ms, _latency).take(of) * weights.latency
     if weights.reliability:
-        found["reliability"] = columns["reliability"].take(hosts) * np.int64(SCALE * weights.reliability)
+        found["reliability"] = rows[:, RELIABILITY] * (SCALE * weights.reliability)
     if weights.power:
-        found["power"] = _halved(columns["watts"].take(hosts).astype(np.int64), WATTS_MIDDLE) * (SCALE * weights.power)
+        found["power"] = 1000 * SCALE * WATTS_MIDDLE * weights.power // (rows[:, WATTS] + WATTS_MIDDLE)
     if weights.spread:
-        found["spread"] = 1000 // (1 + columns["works"].take(hosts).astype(np.int64)) * (SCALE * weights.spread)
+        found["spread"] = 1000 * SCALE * weights.spread // (rows[:, WORKS] + 1)
     if weights.home and request.account in fleet.by_account:
         own = fleet.by_account[request.account]
         found["home"] = np.array([at in own for at in hosts.tolist()]) * (1000 * SCALE * weights.home)
     return found
 
 
-def _halved(value: Any, middle: int) -> Any:
-    return 1000 * middle // (middle + value)
+def _locality(near: frozenset[str], region: str) -> int:
+    return 1000 * SCALE * (region in near)
+
+
+def _latency(known: tuple[tuple[str, int], ...], region: str) -> int:
+    return next((1000 * SCALE * LATENCY_MIDDLE // (LATENCY_MIDDLE + ms) for name, ms in known if name == region), 0)

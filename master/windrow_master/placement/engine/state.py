@@ -1,7 +1,8 @@
 """The hosts of a fleet and what is left of each, changed by deltas alone, a delta at a time in O(1). Pure.
 
-Each amount is kept twice: in lists, which the index walks, and in numpy columns, which the score and the exact scan
-read. A host has a number as long as it is here; numbers of hosts that left are used again.
+Each amount is kept up to three times: in lists, by which deltas are carried out; in `columns`, an array for each
+amount, which an exact scan reads; in `rows`, a row for each host, which lies together in memory, so that a few hosts
+are compared without waiting for it. A host has a number as long as it is here; numbers of hosts that left are used again.
 """
 
 from hashlib import blake2b
@@ -47,16 +48,23 @@ def stable_hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def _columns(cards_max: int) -> dict[str, tuple[Any, int, int]]:
-    """Type, width and first value of each column."""
+CPU, MEMORY, WORKS_LEFT, ROOMIEST, WHOLE, IDLE, WORKS, GROUP, CLASS, CARD_PRICE, CPU_PRICE, RELIABILITY, WATTS, HASH = (
+    range(14)
+)
+"""Places in a row; what is left of each card follows from LEFT on."""
+MOVING: Final = GROUP
+"""Places before it change with each lease."""
+LEFT: Final = 14
+
+
+def _columns() -> dict[str, tuple[Any, int]]:
+    """Type and first value of each column."""
     return {
-        "left": (np.int16, cards_max, OUT),
-        **dict.fromkeys(("cpu", "memory", "card_price", "cpu_price", "hash"), (np.int64, 1, 0)),
-        **dict.fromkeys(("all_cpu", "all_memory"), (np.int64, 1, 0)),
-        **dict.fromkeys(("idle", "works_left", "watts", "kept_for", "class_number", "group"), (np.int32, 1, 0)),
-        **dict.fromkeys(("whole", "roomiest", "reliability", "works", "all_cards"), (np.int16, 1, 0)),
-        **dict.fromkeys((f"{scope}_of" for scope in SCOPES), (np.int32, 1, -1)),
-        "is_open": (np.bool_, 1, 0),
+        **dict.fromkeys(("cpu", "memory", "card_price", "cpu_price", "all_cpu", "all_memory"), (np.int64, 0)),
+        **dict.fromkeys(("works_left", "kept_for", "class_number"), (np.int32, 0)),
+        **dict.fromkeys(("whole", "roomiest", "reliability", "all_cards"), (np.int16, 0)),
+        **dict.fromkeys((f"{scope}_of" for scope in SCOPES), (np.int32, -1)),
+        **dict.fromkeys(("is_here", "is_open"), (np.bool_, 0)),
     }
 
 
@@ -74,9 +82,6 @@ class Fleet:
         self.cpu: list[int] = []
         self.memory: list[int] = []
         self.works_left: list[int] = []
-        self.card_price: list[int] = []
-        self.cpu_price: list[int] = []
-        self.reliability: list[int] = []
         self.left: list[list[int]] = []
         self.used: list[list[int]] = []
         self.whole: list[int] = []
@@ -96,6 +101,7 @@ class Fleet:
         self.domains: list[str] = []
         self._domains: dict[tuple[str, str], int] = {}
         self.columns: dict[str, NDArray[Any]] = {}
+        self.rows: NDArray[np.int64] = np.zeros((0, LEFT + cards_max), dtype=np.int64)
         self._grow(64)
 
     @property
@@ -117,8 +123,8 @@ class Fleet:
         if isinstance(delta, Leave):
             self._leave(at)
         elif isinstance(delta, Price):
-            self.card_price[at] = self.columns["card_price"][at] = delta.card_price
-            self.cpu_price[at] = self.columns["cpu_price"][at] = delta.cpu_price
+            self.rows[at, CARD_PRICE] = self.columns["card_price"][at] = delta.card_price
+            self.rows[at, CPU_PRICE] = self.columns["cpu_price"][at] = delta.cpu_price
             self.freed.append(at)
         elif isinstance(delta, Drain):
             if self.draining[at] is delta.is_on:
@@ -171,7 +177,7 @@ class Fleet:
                 continue  # the host has lost the card since
             used[card] -= sign * take.milli
             before, after = left[card], self._room(at, card)
-            left[card] = columns["left"][at, card] = after
+            left[card] = self.rows[at, LEFT + card] = after
             if before == after:
                 continue
             if pooled:
@@ -186,16 +192,16 @@ class Fleet:
         cpu = self.cpu[at] = columns["cpu"][at] = self.cpu[at] + sign * take.cpu
         self.memory[at] = columns["memory"][at] = self.memory[at] + sign * take.memory
         self.works_left[at] = columns["works_left"][at] = self.works_left[at] + sign
-        columns["works"][at] -= sign
         if idle != self.idle[at] or whole != self.whole[at]:
             if pooled:
                 self.group_idle[of.group] += idle - self.idle[at]
                 if whole != self.whole[at]:
                     self.wholes.drop(of, self.whole[at], at)
                     self.wholes.put(of, whole, at)
-            self.idle[at] = columns["idle"][at] = idle
+            self.idle[at] = idle
             self.whole[at] = columns["whole"][at] = whole
             columns["roomiest"][at] = max(left)
+        self._put_row(at)
         level = _ratio(cpu, idle)
         if level != self.ratio[at]:
             if pooled:
@@ -227,21 +233,20 @@ class Fleet:
                 pool.add_group()
         for account in {host.owner, host.kept_for} - {""}:
             self.by_account.setdefault(account, {})[at] = None
-        self.card_price[at], self.cpu_price[at] = host.card_price, host.cpu_price
-        self.reliability[at] = host.reliability
         values = {
+            "is_here": True,
             "all_cards": host.cards,
             "all_cpu": host.cpu,
             "all_memory": host.memory,
             "card_price": host.card_price,
             "cpu_price": host.cpu_price,
             "reliability": host.reliability,
-            "watts": host.watts,
             "kept_for": self.account_number.setdefault(host.kept_for, len(self.account_number)),
             "class_number": of.number,
-            "group": of.group,
-            "hash": stable_hash(host.host_id) >> 1,
         }
+        prices = (host.card_price, host.cpu_price)
+        tie = stable_hash(host.host_id) >> 1
+        self.rows[at, MOVING:LEFT] = (of.group, of.number, *prices, host.reliability, host.watts, tie)
         names = (host.island, host.kind.network, host.site, host.kind.region or None)
         for scope, name in zip(SCOPES, names, strict=True):
             values[f"{scope}_of"] = self._domain(scope, name)
@@ -267,7 +272,7 @@ class Fleet:
         del self.number[host.host_id]
         self.hosts[at] = None
         self.leases[at] = {}
-        for column, (_, _, first) in _columns(self.cards_max).items():
+        for column, (_, first) in _columns().items():
             self.columns[column][at] = first
         self._unused.append(at)
 
@@ -281,7 +286,7 @@ class Fleet:
 
     def _health(self, at: int, delta: Health) -> bool:
         if delta.reliability is not None:
-            self.reliability[at] = self.columns["reliability"][at] = delta.reliability
+            self.rows[at, RELIABILITY] = self.columns["reliability"][at] = delta.reliability
         elif (delta.is_usable, delta.cards_out) == (self.usable[at], self.out[at]):
             return False
         self._unindex(at)
@@ -300,7 +305,7 @@ class Fleet:
             self.hosts.append(None)
             self.of_class.append(_NOWHERE)
             amounts = (self.cpu, self.memory, self.works_left, self.whole, self.idle, self.ratio)
-            for one in (*amounts, self.card_price, self.cpu_price, self.reliability):
+            for one in amounts:
                 one.append(0)
             self.left.append([])
             self.used.append([])
@@ -324,17 +329,17 @@ class Fleet:
         self.memory[at] = columns["memory"][at] = host.memory - sum(take.memory for take in takes)
         most = ENDLESS if host.works_max is None else host.works_max
         self.works_left[at] = columns["works_left"][at] = most - len(takes)
-        columns["works"][at] = len(takes)
         used = self.used[at] = [0] * host.cards
         for take in takes:
             for card in take.cards:
                 if card < host.cards:
                     used[card] += take.milli
         left = self.left[at] = [self._room(at, card) for card in range(host.cards)]
-        columns["left"][at] = left + [OUT] * (self.cards_max - len(left))
+        self.rows[at, LEFT:] = left + [OUT] * (self.cards_max - len(left))
         self.whole[at] = columns["whole"][at] = left.count(MILLI)
-        self.idle[at] = columns["idle"][at] = sum(max(free, 0) for free in left)
+        self.idle[at] = sum(max(free, 0) for free in left)
         columns["roomiest"][at] = max(left, default=OUT)
+        self._put_row(at)
         self.ratio[at] = _ratio(self.cpu[at], self.idle[at])
         is_open = columns["is_open"][at] = self.usable[at] and not self.draining[at]
         self.pooled[at] = bool(is_open) and not host.kept_for
@@ -363,12 +368,20 @@ class Fleet:
         self.group_cards[of.group] += sign * sum(free != OUT for free in self.left[at])
         self.group_idle[of.group] += sign * self.idle[at]
 
+    def _put_row(self, at: int) -> None:
+        """What changes with each lease, from the lists."""
+        amounts = (self.cpu[at], self.memory[at], self.works_left[at], max(self.left[at], default=OUT))
+        self.rows[at, :MOVING] = (*amounts, self.whole[at], self.idle[at], len(self.leases[at]))
+
     def _grow(self, size: int) -> None:
-        for name, (kind, width, first) in _columns(self.cards_max).items():
-            fresh = np.full((size, width) if width > 1 else size, first, dtype=kind)
+        for name, (kind, first) in _columns().items():
+            fresh = np.full(size, first, dtype=kind)
             if name in self.columns:
                 fresh[: len(self.columns[name])] = self.columns[name]
             self.columns[name] = fresh
+        rows = np.zeros((size, LEFT + self.cards_max), dtype=np.int64)
+        rows[: len(self.rows)] = self.rows
+        self.rows = rows
 
 
 def _ratio(cpu: int, idle: int) -> int:
