@@ -250,7 +250,7 @@ def main() -> None:
         "runs": {f"{size}/{load}": {k: round(v, 4) for k, v in one.items()} for (size, load), one in found.items()},
     }
     last_line(
-        "placement", value, "decisions/s", "a best-fit scan of the same columns (time, ours over it)", ratio, detail
+        "placement", value, "decisions/s", "best-fit scan of the same columns (time, ours over it)", ratio, detail
     )
 
 

@@ -26,7 +26,7 @@ CPU_CLASSES: Final = len(CPU_BOUNDS) + 1
 ONE: Final = 1 << 32
 """The weight of the first request; later ones weigh more, which is the decay of the earlier ones."""
 DECAY: Final = 20_000
-FINE: Final = 16
+FINE: Final = 8
 """Parts of half a processor in the table of what is left without processors."""
 RENEW: Final = 256
 """Requests between two tables: at 64 the tables were the slowest 1 % of decisions."""
@@ -145,7 +145,7 @@ class Mix:
         self.tables = Tables(version, shares.reshape(-1), wholes.reshape(-1), parts, worth, strand, shortage)
 
     def _strand(self) -> Ints:
-        """For processors per idle card, in parts of half processors: the milli of a card that the mix leaves without."""
+        """For processors per idle card, in parts of half processors: milli of a card that are left without."""
         level = np.arange(FINE, (RATIO + 1) * FINE, FINE)
         have = np.arange(RATIO * FINE + 1)[:, None]
         counts = self.ratios[1:]

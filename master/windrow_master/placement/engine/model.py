@@ -308,7 +308,7 @@ class Largest:
 class Refusal:
     """It does not fit at that version of the fleet.
 
-    largest: where no host is large enough even when empty, the largest that does. find: for each class of hosts and
+    largest: where no host that it may have is large enough even when empty, the largest that does. find: for each class of hosts and
     each reason how many hosts it keeps from the request; counted when somebody reads it, of the fleet as it is then.
     more: reasons beside these, of no host alone.
     """
@@ -334,7 +334,7 @@ class Refusal:
     @property
     def is_possible(self) -> bool:
         """Whether waiting can help."""
-        return self.largest is None and any(reason in PASSING for reason in self.reasons)
+        return self.largest is None
 
 
 PASSING: Final = ("cpus", "memory", "gpus", "works", "closed")

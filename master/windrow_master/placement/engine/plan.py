@@ -19,6 +19,7 @@ from windrow_master.placement.engine.index import HostClass, Match, Pool
 from windrow_master.placement.engine.mix import CPU_CLASSES, Mix, Tables, share_level
 from windrow_master.placement.engine.model import (
     MILLI,
+    PASSING,
     Asked,
     Delta,
     Kind,
@@ -278,7 +279,7 @@ class Engine:
         return Refusal(self.version, largest, lambda: self._reasons(request), dict(more or {}))
 
     def _reasons(self, request: Request) -> tuple[tuple[Kind, str, int], ...]:
-        """For each class of hosts and each reason how many hosts it keeps from a request: the first one against each."""
+        """For each class of hosts and each reason how many hosts it keeps away: the first reason against each host."""
         fleet = self.fleet
         hosts = np.flatnonzero(fleet.columns["is_here"])
         found = []
@@ -293,20 +294,24 @@ class Engine:
         return tuple(found)
 
     def _largest(self, request: Request) -> Largest | None:
-        """Where no host is large enough even when empty, the largest that does; None if one is."""
+        """Where no host that it may have is large enough even when empty, the largest that does; None if one is."""
         columns, size = self.fleet.columns, self.fleet.size
-        sizes = [columns[name][:size] for name in ("all_cards", "all_cpu", "all_memory")]
-        wanted = (request.gpus, request.cpu, request.memory)
-        match = self.fleet.classes.match(request.needs)
-        cards, cpu, memory = (has >= least for has, least in zip(sizes, wanted, strict=True))
+        wanted = {"all_cards": request.gpus, "all_cpu": request.cpu, "all_memory": request.memory}
+        enough = [columns[name][:size] >= least for name, least in wanted.items()]
         here = columns["is_here"][:size]
-        enough = np.flatnonzero(cards & cpu & memory & here)
-        if match.passes_own[columns["class_number"][enough]].any():
+        if len(self._lasting(request, np.flatnonzero(enough[0] & enough[1] & enough[2] & here))):
             return None
-        here = np.flatnonzero(here)
-        here = here[match.passes_own[columns["class_number"][here]]]
-        others = (cpu & memory, cards & memory, cards & cpu)
-        return Largest(*(int(has[here][fits[here]].max(initial=0)) for has, fits in zip(sizes, others, strict=True)))
+        hosts = self._lasting(request, np.flatnonzero(here))
+        others = (enough[1] & enough[2], enough[0] & enough[2], enough[0] & enough[1])
+        found = (columns[name][hosts][fits[hosts]] for name, fits in zip(wanted, others, strict=True))
+        return Largest(*(int(has.max(initial=0)) for has in found))
+
+    def _lasting(self, request: Request, hosts: Ints) -> Ints:
+        """Those against which nothing stands but what passes by itself."""
+        for name, passes in _checks(self.fleet, request, hosts).items():
+            if name not in PASSING:
+                hosts = hosts[passes(hosts)]
+        return hosts
 
 
 def _gathered(source: Iterator[list[int]], most: int) -> list[int]:

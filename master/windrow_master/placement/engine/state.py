@@ -2,9 +2,11 @@
 
 Each amount is kept up to three times: in lists, by which deltas are carried out; in `columns`, an array for each
 amount, which an exact scan reads; in `rows`, a row for each host, which lies together in memory, so that a few hosts
-are compared without waiting for it. A host has a number as long as it is here; numbers of hosts that left are used again.
+are compared without waiting for it. A host has a number as long as it is here; numbers of hosts that left are used
+again.
 """
 
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -123,9 +125,7 @@ class Fleet:
         if isinstance(delta, Leave):
             self._leave(at)
         elif isinstance(delta, Price):
-            self.rows[at, CARD_PRICE] = self.columns["card_price"][at] = delta.card_price
-            self.rows[at, CPU_PRICE] = self.columns["cpu_price"][at] = delta.cpu_price
-            self.freed.append(at)
+            self._price(at, delta)
         elif isinstance(delta, Drain):
             if self.draining[at] is delta.is_on:
                 return False
@@ -284,8 +284,19 @@ class Fleet:
             if not self.by_account[account]:
                 del self.by_account[account]
 
+    def _price(self, at: int, delta: Price) -> None:
+        host = self.hosts[at]
+        assert host is not None
+        self.hosts[at] = replace(host, card_price=delta.card_price, cpu_price=delta.cpu_price)
+        self.rows[at, CARD_PRICE] = self.columns["card_price"][at] = delta.card_price
+        self.rows[at, CPU_PRICE] = self.columns["cpu_price"][at] = delta.cpu_price
+        self.freed.append(at)
+
     def _health(self, at: int, delta: Health) -> bool:
         if delta.reliability is not None:
+            host = self.hosts[at]
+            assert host is not None
+            self.hosts[at] = replace(host, reliability=delta.reliability)
             self.rows[at, RELIABILITY] = self.columns["reliability"][at] = delta.reliability
         elif (delta.is_usable, delta.cards_out) == (self.usable[at], self.out[at]):
             return False
