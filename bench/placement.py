@@ -176,7 +176,7 @@ def repeated_no(engine: Engine, leases: list[Take]) -> tuple[float, float]:
 
 
 def gang_ms(engine: Engine) -> tuple[float, bool]:
-    """Milliseconds to find or refuse 64 members of 8 GPUs each in a region: the middle of nine; whether it was found."""
+    """Milliseconds to find or refuse 64 members of 8 GPUs in a region, the middle of nine; whether it was found."""
     times, found = [], False
     for seed in range(9):
         gang = Gang(member=Request(cpu=64_000, gpus=8, seed=seed), members=64)

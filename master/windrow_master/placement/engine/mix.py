@@ -36,6 +36,12 @@ SHORT_FROM: Final = 500
 """Permille of load over what is free, from which on a model is short."""
 
 
+_RATIOS: Final = np.arange(FINE, (RATIO + 1) * FINE, FINE)
+"""What each class of requests wants: processors for a card, in parts of half a processor."""
+_LACKING: Final = np.maximum(0, _RATIOS[None, :] - np.arange(RATIO * FINE + 1)[:, None])
+"""What it lacks where there are so many parts for each card."""
+
+
 def share_level(milli: int) -> int:
     """The size of a share in levels: rounded up, but a card gives as many pieces as in milli (333: 33)."""
     return max(1, min(-(-milli // STEP), (LEVELS - 1) // (MILLI // milli)))
@@ -146,13 +152,9 @@ class Mix:
 
     def _strand(self) -> Ints:
         """For processors per idle card, in parts of half processors: milli of a card that are left without."""
-        level = np.arange(FINE, (RATIO + 1) * FINE, FINE)
-        have = np.arange(RATIO * FINE + 1)[:, None]
-        counts = self.ratios[1:]
-        shift = max(0, int(counts.max(initial=0)).bit_length() - 30)
-        counts = counts >> shift
-        lacking = counts * (SCALE * self._weights.strand) * np.maximum(0, level - have) // level
-        found: Ints = lacking.sum(1) // max(int(counts.sum()), 1)
+        counts = self.ratios[1:] >> max(0, int(self.ratios[1:].max(initial=0)).bit_length() - 30)
+        each = counts * (SCALE * self._weights.strand << 16) // _RATIOS // max(int(counts.sum()), 1)
+        found: Ints = (_LACKING * each).sum(1) >> 16
         return found
 
     def _shortage(self, cards: Ints, idle: Ints) -> Ints:

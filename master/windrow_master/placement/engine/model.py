@@ -308,9 +308,9 @@ class Largest:
 class Refusal:
     """It does not fit at that version of the fleet.
 
-    largest: where no host that it may have is large enough even when empty, the largest that does. find: for each class of hosts and
-    each reason how many hosts it keeps from the request; counted when somebody reads it, of the fleet as it is then.
-    more: reasons beside these, of no host alone.
+    largest: where no host that it may have is large enough even when empty, the largest that does. find: for each class
+    of hosts and each reason how many hosts it keeps from the request; counted when somebody reads it, of the fleet as
+    it is then. more: reasons beside these, of no host alone.
     """
 
     version: int

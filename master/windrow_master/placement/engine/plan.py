@@ -50,12 +50,14 @@ SAMPLE: Final = 32
 """Hosts that are compared: 8 lose 0.5 points of what a fleet holds, 128 win none."""
 OF_LIST: Final = 8
 """Of one list at most, so that several classes are compared."""
-LOOKED_MAX: Final = 2048
+LOOKED_MAX: Final = 320
 """Cards or hosts that are looked at before an exact scan is the cheaper way."""
 WHOLE_FLEET: Final = 128
 """Up to so many hosts all that fit are compared."""
 OWN_MAX: Final = 8
 """Of the asker's own hosts that are compared beside the others."""
+FEW: Final = 256
+"""Entries of the log that are looked through before a sample is taken."""
 REFUSALS_MAX: Final = 4096
 FREED_MAX: Final = 1 << 16
 """Entries of the log of what was freed; refusals older than the log are proved by a scan."""
@@ -109,18 +111,19 @@ class Engine:
         fleet = self.fleet
         shape = self._shape(request)
         before = self._refused.get(shape)
-        if before is not None:
+        if before is not None and self._freed_to - before[0] <= FEW:
             hosts = self._freed_since(request, before[0])
-            if not len(hosts):
-                self._refused[shape] = (self._freed_to, before[1])
-                return replace(before[1], version=self.version)
-            del self._refused[shape]
         elif request.only_own or len(fleet.number) <= WHOLE_FLEET:
             hosts = self.scan(request)
         else:
             hosts = self._sample(request)
             if not len(hosts):
-                hosts = self._some(self.scan(request), request.seed)
+                hosts = self._freed_since(request, before[0] if before else -1)
+        if before is not None:
+            if not len(hosts):
+                self._refused[shape] = (self._freed_to, before[1])
+                return replace(before[1], version=self.version)
+            del self._refused[shape]
         if not len(hosts):
             return self._refuse(shape, request)
         return self._best(request, hosts)
@@ -139,7 +142,7 @@ class Engine:
         return self._freed_from + len(self.fleet.freed)
 
     def _freed_since(self, request: Request, at: int) -> Ints:
-        """The hosts that fit among those on which something was freed since."""
+        """Hosts that fit among those on which something was freed since; -1: of all."""
         if at == self._freed_to:
             return np.zeros(0, dtype=np.int64)
         if at < self._freed_from or self._freed_to - at > self.fleet.size // 4 + SAMPLE:
@@ -186,7 +189,7 @@ class Engine:
             more = _gathered(source, SAMPLE + OF_LIST - len(members))
             self._keep(request, members + more, found)
             looked += len(more)
-            if not more or len(found) >= SAMPLE or looked > (LOOKED_MAX // 4 if found else LOOKED_MAX):
+            if not more or len(found) >= SAMPLE or looked > LOOKED_MAX:
                 return np.fromiter(found, dtype=np.int64, count=len(found))
             members = []
 
@@ -299,8 +302,11 @@ class Engine:
         wanted = {"all_cards": request.gpus, "all_cpu": request.cpu, "all_memory": request.memory}
         enough = [columns[name][:size] >= least for name, least in wanted.items()]
         here = columns["is_here"][:size]
-        if len(self._lasting(request, np.flatnonzero(enough[0] & enough[1] & enough[2] & here))):
-            return None
+        able, done = np.flatnonzero(enough[0] & enough[1] & enough[2] & here), 0
+        while done < len(able):  # the first few mostly show that there is one
+            if len(self._lasting(request, able[done : 8 * done + 64])):
+                return None
+            done = 8 * done + 64
         hosts = self._lasting(request, np.flatnonzero(here))
         others = (enough[1] & enough[2], enough[0] & enough[2], enough[0] & enough[1])
         found = (columns[name][hosts][fits[hosts]] for name, fits in zip(wanted, others, strict=True))

@@ -50,12 +50,12 @@ def refused(engine: Engine, request: Request) -> Refusal:
 def test_every_answer_is_true_in_large_fleets_of_all_kinds():
     engine = engine_of(*(random_host(random.Random(seed), f"host-{seed}") for seed in range(400)))
     told: Counter[bool] = Counter()
-    for at, request in enumerate(islice(requests(5), 1_500)):
+    for at, request in enumerate(islice(requests(5), 1_000)):
         can = fitting(engine, request) if at % 5 == 0 else []
         answer = placed(engine, request, f"lease-{at}")  # a refusal is proved there
         told[answer is not None] += 1
         assert answer is None or at % 5 or answer.host_id in can
-    assert min(told.values()) > 150
+    assert min(told.values()) > 100
 
 
 @pytest.mark.parametrize("hosts", [3, 200])
@@ -315,9 +315,9 @@ def test_a_scarce_model_is_left_to_those_that_insist_on_it_and_may_leave_and_com
 
 def test_100_000_distinct_shapes_leave_memory_bounded():
     engine = engine_of(*(host(f"h{at}", cards=1, model=MODELS[at % 3]) for at in range(130)))
-    for at in range(6_000):
+    for at in range(4_200):
         refused(engine, Request(cpu=64_001 + at, gpus=1))
-    for at in range(6_000):
+    for at in range(4_200):
         engine.fleet.classes.match(Needs(driver=at))
     assert len(engine._refused) <= 4_096
     assert len(engine.fleet.classes._matches) <= 4_096
