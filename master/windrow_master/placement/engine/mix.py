@@ -74,8 +74,9 @@ class Mix:
         self.share_weights: Ints = np.zeros((0, CPU_CLASSES, LEVELS), dtype=np.int64)
         self.whole_weights: Ints = np.zeros((0, CPU_CLASSES, cards_max + 1), dtype=np.int64)
         self.insisting: Ints = np.zeros(0, dtype=np.int64)
-        self.sizes: Ints = np.zeros(LEVELS, dtype=np.int64)
-        self.ratios: Ints = np.zeros(RATIO + 1, dtype=np.int64)
+        self.sizes = [0] * LEVELS
+        self.ratios = [0] * (RATIO + 1)
+        self._fresh: dict[tuple[bytes, int, int, int], int] = {}
         self.total, self.demand = 0, 0
         self.grown, self.seen = ONE, 0
         self.cutting = Cutting(LEVELS)
@@ -84,14 +85,13 @@ class Mix:
     def learn(self, request: Request, groups: Ints, cards: list[int], idle: list[int]) -> bool:
         """Count a request that these groups may serve, of fleets with these cards and idle milli; True if the tables
         are new."""
-        self._widen(len(cards))
         self.seen += 1
         if request.gpus and len(groups):
             self._count(request, groups, cards)
             self.grown += self.grown // DECAY
         young = self.seen & (self.seen - 1) == 0  # 1, 2, 4, ...: often at first
         if young or self.seen % SOLVE == 0:
-            self.cutting.start(self.sizes)
+            self.cutting.start(np.array(self.sizes, dtype=np.int64))
             if young:
                 while not self.cutting.is_solved and self.seen < SOLVE:
                     self.cutting.step()
@@ -108,23 +108,35 @@ class Mix:
         weight = unit * isqrt(milli * MILLI)
         row = bisect_right(CPU_BOUNDS, request.cpu - 1)
         level = share_level(request.milli)
-        if num == 1:
-            self.share_weights[groups, row, level] += weight
-        elif num <= self._cards:
-            self.whole_weights[groups, row, num] += weight
+        key = (groups.tobytes(), row, num, level)
+        self._fresh[key] = self._fresh.get(key, 0) + weight
         self.total += weight
         self.sizes[level] += unit * num
         ratio = (4 * request.cpu + milli) // (2 * milli)
         self.ratios[min(RATIO, max(1, ratio))] += unit * milli
         self.demand += unit * milli
         if len(groups) < len(cards):
+            self._widen(len(cards))
             held = sum(cards[group] for group in groups.tolist())
             if held:
                 self.insisting[groups] += unit * milli * sum(cards) // held
         if self.grown > 64 * ONE:
-            for counts in (self.share_weights, self.whole_weights, self.insisting, self.sizes, self.ratios):
+            self._flush(len(cards))
+            for counts in (self.share_weights, self.whole_weights, self.insisting):
                 counts //= 64
+            self.sizes, self.ratios = [size // 64 for size in self.sizes], [ratio // 64 for ratio in self.ratios]
             self.total, self.demand, self.grown = self.total // 64, self.demand // 64, self.grown // 64
+
+    def _flush(self, groups: int) -> None:
+        """Add what came since the last tables to the arrays."""
+        self._widen(groups)
+        for (of, row, num, level), weight in self._fresh.items():
+            at = np.frombuffer(of, dtype=np.int64)
+            if num == 1:
+                self.share_weights[at, row, level] += weight
+            elif num <= self._cards:
+                self.whole_weights[at, row, num] += weight
+        self._fresh.clear()
 
     def _widen(self, groups: int) -> None:
         more = groups - len(self.insisting)
@@ -135,7 +147,7 @@ class Mix:
 
     def renew(self, cards: list[int], idle: list[int]) -> None:
         """Make the tables anew from what was counted, for groups with these cards and idle milli."""
-        self._widen(len(cards))
+        self._flush(len(cards))
         weights, total = self._weights, max(self.total, 1)
         usable = self.share_weights.cumsum(1).cumsum(2)
         shift = max(0, int(usable.max(initial=0)).bit_length() - 36)  # products stay in 64 bits
@@ -152,7 +164,7 @@ class Mix:
 
     def _strand(self) -> Ints:
         """For processors per idle card, in parts of half processors: milli of a card that are left without."""
-        counts = self.ratios[1:] >> max(0, int(self.ratios[1:].max(initial=0)).bit_length() - 30)
+        counts = np.array(self.ratios[1:], dtype=np.int64) >> max(0, max(self.ratios).bit_length() - 30)
         each = counts * (SCALE * self._weights.strand << 16) // _RATIOS // max(int(counts.sum()), 1)
         found: Ints = (_LACKING * each).sum(1) >> 16
         return found

@@ -55,6 +55,16 @@ class Needs:
     network: str | None = None
     simulated: bool = False
     driver: int = 0
+    _hash: int = field(init=False, compare=False, repr=False, default=0)
+
+    def __post_init__(self) -> None:
+        sets = (self.tiers, self.models, self.regions, self.isolations)
+        rest = (self.runtime, self.verified, self.fenced, self.network, self.simulated, self.driver)
+        object.__setattr__(self, "_hash", hash((sets, rest)))
+
+    def __hash__(self) -> int:
+        """Worked out once: a decision looks up what it knows of the same needs some six times."""
+        return self._hash
 
     def obstacle(self, kind: Kind, is_own: bool = False) -> str | None:
         """The first reason why no host of this class will do; None if it passes. One's own host may be unverified."""

@@ -9,6 +9,7 @@ compared as a whole.
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -178,7 +179,7 @@ class Engine:
             own = np.array(list(fleet.by_account[request.account]), dtype=np.int64)
             found.update(dict.fromkeys(self.scan(request, own)[:OWN_MAX].tolist()))
         order = self._order(request, match)
-        lists = order[self._pool(request).live[order]].tolist()
+        lists = order[self._pool(request).live[order]]
         if request.near and (self.weights.locality or self.weights.latency):
             near = self._members(request, lists, fleet.classes.near(request.needs, request.near))
             members = _gathered(near, SAMPLE // 2)
@@ -197,12 +198,12 @@ class Engine:
         fleet = self.fleet
         return fleet.ratios if not request.gpus else fleet.shares if request.is_share else fleet.wholes
 
-    def _members(self, request: Request, lists: list[int], masks: list[int]) -> Iterator[list[int]]:
+    def _members(self, request: Request, lists: Ints, masks: list[int]) -> Iterator[list[int]]:
         """A few members of each list in this order, of the classes in these masks, from where the seed says on."""
         fleet, pool = self.fleet, self._pool(request)
         found, filled, levels = pool.lists, pool.filled, pool.levels
         seed = request.seed & 0x7FFFFFFF
-        for key in lists:
+        for key in chain(lists[:64].tolist(), (int(key) for key in lists[64:])):
             group, level = divmod(key, levels)
             bits = filled[key] & masks[group]
             if not bits:
