@@ -47,6 +47,8 @@ from windrow_master.placement.engine.state import (
 
 Ints = NDArray[np.int64]
 Shape = tuple[object, ...]
+Check = Callable[[Ints], NDArray[np.bool_]]
+"""Which of these hosts pass."""
 SAMPLE: Final = 32
 """Hosts that are compared: 8 lose 0.5 points of what a fleet holds, 128 win none."""
 OF_LIST: Final = 8
@@ -174,24 +176,24 @@ class Engine:
         """At most 32 hosts that fit, out of the classes that cost least, a few of each, and some of the asker's own."""
         fleet = self.fleet
         match = fleet.classes.match(request.needs)
-        found: dict[int, None] = {}
-        if request.account in fleet.by_account:
-            own = np.array(list(fleet.by_account[request.account]), dtype=np.int64)
-            found.update(dict.fromkeys(self.scan(request, own)[:OWN_MAX].tolist()))
         order = self._order(request, match)
         lists = order[self._pool(request).live[order]]
+        found: Ints = np.zeros(0, dtype=np.int64)
+        if request.account in fleet.by_account:
+            found = self.scan(request, np.array(list(fleet.by_account[request.account]), dtype=np.int64))[:OWN_MAX]
+        seen: dict[int, None] = dict.fromkeys(found.tolist())
+        members: list[int] = []
         if request.near and (self.weights.locality or self.weights.latency):
             near = self._members(request, lists, fleet.classes.near(request.needs, request.near))
             members = _gathered(near, SAMPLE // 2)
-        else:
-            members = []
         source, looked = self._members(request, lists, match.masks), 0
         while True:
             more = _gathered(source, SAMPLE + OF_LIST - len(members))
-            self._keep(request, members + more, found)
+            fresh = self._kept(request, members + more, seen)
+            found = (np.concatenate((found, fresh)) if len(found) else fresh)[:SAMPLE]
             looked += len(more)
-            if not more or len(found) >= SAMPLE or looked > LOOKED_MAX:
-                return np.fromiter(found, dtype=np.int64, count=len(found))
+            if not more or len(found) == SAMPLE or looked > LOOKED_MAX:
+                return found
             members = []
 
     def _pool(self, request: Request) -> Pool:
@@ -218,24 +220,22 @@ class Engine:
                     over = start + OF_LIST - size
                     yield members[start:] + members[:over] if over > 0 else members[start : start + OF_LIST]
 
-    def _keep(self, request: Request, members: list[int], found: dict[int, None]) -> None:
-        """Add the hosts of these members that fit, up to a sample in all."""
+    def _kept(self, request: Request, members: list[int], seen: dict[int, None]) -> Ints:
+        """The hosts of these members that fit, those apart that were seen before."""
         if request.is_share:
             width = self.fleet.cards_max
             members = [member // width for member in members]
-        hosts = list(dict.fromkeys(members))
-        if not hosts:
-            return
+        fresh = dict.fromkeys(members)
+        hosts = np.array([at for at in fresh if at not in seen] if seen else list(fresh), dtype=np.int64)
+        seen.update(fresh)
         rows = self.fleet.rows.take(hosts, axis=0)
-        fits = (rows[:, :WHOLE] >= (request.cpu, request.memory, 1, request.milli if request.gpus else OUT)).all(1)
+        least = (request.cpu, request.memory, 1, request.milli if request.gpus else OUT)
+        fits = np.logical_and.reduce(rows[:, :WHOLE] >= least, axis=1)
         if request.price_max is not None:
             fits &= price_of(request, rows[:, CARD_PRICE], rows[:, CPU_PRICE]) <= request.price_max
         if request.reliability_min:
             fits &= rows[:, RELIABILITY] >= request.reliability_min
-        for at in fits.nonzero()[0].tolist():
-            if len(found) == SAMPLE:
-                break
-            found[hosts[at]] = None
+        return hosts[fits]
 
     def _order(self, request: Request, match: Match) -> Ints:
         """The lists to walk, those first where any host loses least: known from the tables alone."""
@@ -287,7 +287,7 @@ class Engine:
         fleet = self.fleet
         hosts = np.flatnonzero(fleet.columns["is_here"])
         found = []
-        for name, passes in _checks(fleet, request, hosts).items():
+        for name, passes in _checks(fleet, request).items():
             does = passes(hosts)
             counts = np.bincount(fleet.columns["class_number"][hosts[~does]])
             for of in np.flatnonzero(counts).tolist():
@@ -315,7 +315,7 @@ class Engine:
 
     def _lasting(self, request: Request, hosts: Ints) -> Ints:
         """Those against which nothing stands but what passes by itself."""
-        for name, passes in _checks(self.fleet, request, hosts).items():
+        for name, passes in _checks(self.fleet, request).items():
             if name not in PASSING:
                 hosts = hosts[passes(hosts)]
         return hosts
@@ -381,7 +381,7 @@ def _roomy(fleet: Fleet, request: Request) -> Ints:
     return np.flatnonzero(fits)
 
 
-def _checks(fleet: Fleet, request: Request, hosts: Ints) -> dict[str, Callable[[Ints], NDArray[np.bool_]]]:
+def _checks(fleet: Fleet, request: Request) -> dict[str, Check]:
     """For each reason which hosts pass, in the order in which reasons are told."""
     columns, match = fleet.columns, fleet.classes.match(request.needs)
     account = fleet.account_number.get(request.account, -1)
@@ -399,10 +399,14 @@ def _checks(fleet: Fleet, request: Request, hosts: Ints) -> dict[str, Callable[[
         has, least = ("roomiest", request.milli) if request.gpus == 1 else ("whole", request.gpus)
         return at_least(has, min(least, MILLI + 1))(hosts)
 
-    def at_least(name: str, least: int) -> Callable[[Ints], NDArray[np.bool_]]:
-        return lambda hosts: columns[name][hosts] >= least
+    def at_least(name: str, least: int) -> Check:
+        def passes(hosts: Ints) -> NDArray[np.bool_]:
+            enough: NDArray[np.bool_] = columns[name][hosts] >= least
+            return enough
 
-    found = {"class": in_class, "kept": kept, "closed": at_least("is_open", True)}
+        return passes
+
+    found: dict[str, Check] = {"class": in_class, "kept": kept, "closed": at_least("is_open", True)}
     if request.gpus:
         found["gpus"] = gpus
     found |= {"cpus": at_least("cpu", request.cpu), "memory": at_least("memory", request.memory)}
@@ -410,7 +414,7 @@ def _checks(fleet: Fleet, request: Request, hosts: Ints) -> dict[str, Callable[[
     ceiling = request.price_max
     if ceiling is not None:
         prices = (columns["card_price"], columns["cpu_price"])
-        found["price"] = lambda hosts: price_of(request, *(price[hosts] for price in prices)) <= ceiling
+        found["price"] = lambda hosts: np.less_equal(price_of(request, *(price[hosts] for price in prices)), ceiling)
     if request.reliability_min:
         found["reliability"] = at_least("reliability", min(request.reliability_min, MILLI + 1))
     if request.only_own:

@@ -48,6 +48,10 @@ class Cutting:
         self.is_solved = True
         self._sizes: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._patterns: list[Array] = []
+        self._inverse: Array = np.zeros((0, 0))
+        self._amounts: Array = np.zeros(0)
+        self._costs: Array = np.zeros(0)
+        self._steps = 0
 
     def start(self, demand: NDArray[np.int64]) -> None:
         """Begin with a new demand, shape (levels,): pieces of each size. The last basis is used again if it fits."""

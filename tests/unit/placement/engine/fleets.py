@@ -129,17 +129,17 @@ def seen(engine: Engine) -> dict[str, Any]:
     """All that decisions read, by names instead of numbers: equal for two engines of the same fleet."""
     fleet = engine.fleet
     found: dict[str, Any] = {}
-    varying = ("cpu", "memory", "card_price", "cpu_price", "works_left", "kept_for", "whole", "roomiest", "reliability")
+    varying = ("cpu", "memory", "card_price", "cpu_price", "works_left", "whole", "roomiest", "reliability")
     accounts = {number: name for name, number in fleet.account_number.items()}
     for name, at in fleet.number.items():
         values = {one: int(fleet.columns[one][at]) for one in varying}
-        values["kept_for"] = accounts[values["kept_for"]]
+        kept_for = accounts[int(fleet.columns["kept_for"][at])]
         domains = [int(fleet.columns[f"{scope}_of"][at]) for scope in SCOPES]
         named = [fleet.domains[number] if number >= 0 else None for number in domains]
         row = fleet.rows[at].tolist()
         row[7:9] = []  # numbers of group and class
         lists = (fleet.cpu[at], fleet.memory[at], fleet.left[at], fleet.used[at], fleet.whole[at], fleet.idle[at])
-        found[name] = (values, named, row, bool(fleet.columns["is_open"][at]), fleet.pooled[at], lists)
+        found[name] = (values, kept_for, named, row, bool(fleet.columns["is_open"][at]), fleet.pooled[at], lists)
     groups = zip(fleet.classes.groups, fleet.group_cards, fleet.group_idle, strict=True)
     found["groups"] = {name: (cards, idle) for name, cards, idle in groups if cards or idle}
     found["accounts"] = {name: sorted(host_name(engine, at) for at in held) for name, held in fleet.by_account.items()}

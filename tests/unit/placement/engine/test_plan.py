@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -140,7 +141,7 @@ def test_what_is_larger_than_any_host_is_refused_at_once_with_the_largest_that_d
         {"cpu": 1, "price_max": -5},
     ],
 )
-def test_what_cannot_be_meant_is_no_request(wrong: dict[str, int]):
+def test_what_cannot_be_meant_is_no_request(wrong: dict[str, Any]):
     with pytest.raises(ValueError):
         Request(**wrong)
 
@@ -153,7 +154,8 @@ def test_absurd_requests_are_refused_and_not_thrown():
         {"memory": (1 << 40) - 1},
         {"cpu": 1, "reliability_min": 5_000},
     ):
-        request = Request(**asked)
+        fields: dict[str, Any] = asked
+        request = Request(**fields)
         assert not engine.apply(Asked(request)) or refused(engine, request)
     assert refused(engine, Request(gpus=1, needs=Needs(regions=frozenset({"mars"})))).reasons == {"region": 200}
     assert refused(Engine(), Request(cpu=1)).reasons == {}
