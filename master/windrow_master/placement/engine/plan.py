@@ -168,7 +168,7 @@ class Engine:
         if hosts is None:
             self.scans += 1
         hosts = _roomy(fleet, request) if hosts is None else hosts
-        for passes in _checks(fleet, request, hosts).values():
+        for passes in _checks(fleet, request).values():
             hosts = hosts[passes(hosts)]
         return hosts
 
@@ -389,7 +389,10 @@ def _checks(fleet: Fleet, request: Request) -> dict[str, Check]:
 
     def in_class(hosts: Ints) -> NDArray[np.bool_]:
         of = columns["class_number"][hosts]
-        return np.where(np.isin(hosts, own), match.passes_own[of], match.passes[of]) if own else match.passes[of]
+        passes: NDArray[np.bool_] = match.passes[of]
+        if own:
+            passes = np.logical_or(passes, np.isin(hosts, own) & match.passes_own[of])
+        return passes
 
     def kept(hosts: Ints) -> NDArray[np.bool_]:
         found: NDArray[np.bool_] = (columns["kept_for"][hosts] == 0) | (columns["kept_for"][hosts] == account)
