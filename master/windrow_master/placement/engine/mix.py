@@ -8,7 +8,7 @@ floats and are rounded to whole numbers at the end.
 from bisect import bisect_right
 from dataclasses import dataclass
 from math import isqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,6 +137,31 @@ class Mix:
             elif num <= self._cards:
                 self.whole_weights[at, row, num] += weight
         self._fresh.clear()
+
+    def saved(self, groups: list[tuple[str, str]]) -> dict[str, Any]:
+        """All that was learnt as values for JSON, by the names of the groups: what a Master that begins anew reads."""
+        self._flush(len(groups))
+        arrays = {"shares": self.share_weights, "wholes": self.whole_weights, "insisting": self.insisting}
+        found = {
+            name: [[*groups[at[0]], *at[1:], int(array[tuple(at)])] for at in np.argwhere(array).tolist()]
+            for name, array in arrays.items()
+        }
+        counts = {"sizes": self.sizes, "ratios": self.ratios, "worth": self.cutting.table.tolist()}
+        totals = {"total": self.total, "demand": self.demand, "grown": self.grown, "seen": self.seen}
+        return found | counts | totals
+
+    def restore(self, saved: dict[str, Any], groups: list[tuple[str, str]]) -> None:
+        """Begin with what was saved; groups that are not there any more are left out. Tables are made by `renew`."""
+        self._widen(len(groups))
+        arrays = {"shares": self.share_weights, "wholes": self.whole_weights, "insisting": self.insisting}
+        for name, array in arrays.items():
+            for tier, model, *at, weight in saved[name]:
+                if (tier, model) in groups:
+                    array[(groups.index((tier, model)), *at)] = weight
+        self.sizes, self.ratios = list(saved["sizes"]), list(saved["ratios"])
+        self.cutting.table = np.array(saved["worth"])
+        self.total, self.demand = saved["total"], saved["demand"]
+        self.grown, self.seen = saved["grown"], saved["seen"]
 
     def _widen(self, groups: int) -> None:
         more = groups - len(self.insisting)

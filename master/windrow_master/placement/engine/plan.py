@@ -10,7 +10,7 @@ compared as a whole.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +88,15 @@ class Engine:
         if len(self.mix.tables.shortage) < len(fleet.group_cards):
             self._renewed()
         return self.mix.tables
+
+    def saved_mix(self) -> dict[str, Any]:
+        """What was learnt of requests, as values for JSON."""
+        return self.mix.saved(self.fleet.classes.groups)
+
+    def restore_mix(self, saved: dict[str, Any]) -> None:
+        """Begin with what was learnt before, once the hosts have joined."""
+        self.mix.restore(saved, self.fleet.classes.groups)
+        self._renewed()
 
     def _renewed(self) -> None:
         self.mix.renew(self.fleet.group_cards, self.fleet.group_idle)
@@ -280,9 +289,16 @@ class Engine:
     def refusal(self, request: Request, more: Mapping[str, int] | None = None) -> Refusal:
         """A refusal at this version. more: reasons beside those of each host."""
         largest = self._largest(request)
-        return Refusal(self.version, largest, lambda: self._reasons(request), dict(more or {}))
+        return Refusal(self.version, largest, lambda: self.excluded(request), dict(more or {}))
 
-    def _reasons(self, request: Request) -> tuple[tuple[Kind, str, int], ...]:
+    def why_not(self, request: Request, host_id: str) -> str | None:
+        """The first reason against one host; None if the request fits there now. Raises KeyError for no such host."""
+        at = self.fleet.number[host_id]
+        one = np.array([at], dtype=np.int64)
+        found = next((name for name, passes in _checks(self.fleet, request).items() if not passes(one)[0]), None)
+        return request.needs.obstacle(self.fleet.of_class[at].kind) if found == "class" else found
+
+    def excluded(self, request: Request) -> tuple[tuple[Kind, str, int], ...]:
         """For each class of hosts and each reason how many hosts it keeps away: the first reason against each host."""
         fleet = self.fleet
         hosts = np.flatnonzero(fleet.columns["is_here"])

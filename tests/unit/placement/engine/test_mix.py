@@ -1,5 +1,6 @@
 """What is learnt of requests: the worth of parts of a card, and tables that are the same for the same requests."""
 
+import json
 from itertools import islice
 
 import numpy as np
@@ -96,3 +97,17 @@ def test_the_mix_forgets_and_its_numbers_stay_bounded():
     assert engine.mix.grown < 64 << 32
     assert engine.mix.whole_weights.sum() < engine.mix.share_weights.sum() // 20
     assert max(int(engine.tables.shares.max()), int(engine.tables.wholes.max())) < 1 << 40
+
+
+def test_a_master_that_begins_anew_starts_from_what_was_saved():
+    first = engine_of(host("a"), host("b", model="t4"))
+    for request in islice(requests(3), 1_024):
+        first.apply(Asked(request))
+    second = engine_of(host("b", model="t4"), host("c", model="new"), host("a"))
+    second.restore_mix(json.loads(json.dumps(first.saved_mix())))
+    assert second.tables.worth.tolist() == first.tables.worth.tolist()
+    assert second.tables.strand.tolist() == first.tables.strand.tolist()
+    groups = {name: at for at, name in enumerate(second.fleet.classes.groups)}
+    for at, name in enumerate(first.fleet.classes.groups):
+        share = second.tables.shares.reshape(3, -1)[groups[name]]
+        assert share.tolist() == first.tables.shares.reshape(2, -1)[at].tolist()

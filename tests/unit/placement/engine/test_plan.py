@@ -112,6 +112,9 @@ def test_a_refusal_counts_each_host_once_by_reason_and_by_class():
     told = refused(engine, Request(cpu=2_000, memory=2, gpus=1, needs=T4))
     assert told.reasons == {"cpus": 1, "memory": 1, "kept": 1, "gpu_model": 1}
     assert (Kind(model="h100", region="eu-1"), "gpu_model", 1) in told.by_class
+    asked = Request(cpu=2_000, memory=2, gpus=1, needs=T4)
+    assert [engine.why_not(asked, name) for name in "abcd"] == ["cpus", "memory", "kept", "gpu_model"]
+    assert engine.why_not(replace(asked, cpu=1), "a") is None
     assert told.is_possible is False
     assert told.largest == Largest(0, 1_000, 1)
 
