@@ -7,6 +7,7 @@ a refused shape is remembered and proved again from the hosts on which something
 compared as a whole.
 """
 
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
@@ -209,7 +210,7 @@ class Engine:
         fleet = self.fleet
         return fleet.ratios if not request.gpus else fleet.shares if request.is_share else fleet.wholes
 
-    def _members(self, request: Request, lists: Ints, masks: list[int]) -> Iterator[list[int]]:
+    def _members(self, request: Request, lists: Ints, masks: list[int]) -> "Iterator[array[int]]":
         """A few members of each list in this order, of the classes in these masks, from where the seed says on."""
         fleet, pool = self.fleet, self._pool(request)
         found, filled, levels = pool.lists, pool.filled, pool.levels
@@ -337,7 +338,7 @@ class Engine:
         return hosts
 
 
-def _gathered(source: Iterator[list[int]], most: int) -> list[int]:
+def _gathered(source: "Iterator[array[int]]", most: int) -> list[int]:
     """Members of one list after the other, until there are so many."""
     found: list[int] = []
     for members in source:

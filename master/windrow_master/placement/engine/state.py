@@ -324,7 +324,7 @@ class Fleet:
             self.leases.append({})
             for flags in (self.usable, self.draining, self.pooled):
                 flags.append(False)
-            self.shares.position += [0] * self.cards_max
+            self.shares.position.extend([0] * self.cards_max)
             self.wholes.position.append(0)
             self.ratios.position.append(0)
         self.number[host_id] = at
