@@ -20,7 +20,7 @@ Pretend = Callable[..., Served]
 async def test_a_person_is_added_and_the_link_shows_once(page: Page, pretend: Pretend) -> None:
     served, dialog = pretend(), page.get_by_role("dialog")
     await signed_in(page, served, "/people")
-    await expect(page.get_by_test_id("empty")).to_contain_text("Only you are here")
+    await expect(page.get_by_test_id("empty")).to_contain_text("There is no other account")
     await page.get_by_role("button", name="Add a person").click()
     add = dialog.get_by_role("button", name="Add and show the link")
     await expect(add).to_be_disabled()

@@ -361,7 +361,7 @@ export const PAGES = [
       icon: UsersIcon,
       key: "l",
       roles: READERS,
-      also: "organisation invite invitations projects users roles",
+      also: "organisation invite invitations projects users roles limit limits budget",
     },
     load: async () => (await import("../identity/MembersPage.tsx")).MembersPage,
   },

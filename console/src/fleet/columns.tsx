@@ -101,8 +101,8 @@ export const FLEET_COLUMNS: readonly Column<FleetRow>[] = [
     csv: "hardware",
     cell: (row) => (
       <span className="wr-cut" title={plain(row.model)}>
+        {row.index !== null && <span className="wr-quiet">GPU {row.index} · </span>}
         {plain(row.model.replace(/^NVIDIA /, ""))}
-        {row.index !== null && <span className="wr-quiet"> · GPU {row.index}</span>}
       </span>
     ),
   },

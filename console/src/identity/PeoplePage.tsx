@@ -92,7 +92,7 @@ export function PeoplePage() {
             empty={null}
           />
           {query.data?.length === 1 && (
-            <Empty title="Only you are here" command="windrow account add NAME --role renter --credit 50">
+            <Empty title="There is no other account" command="windrow account add NAME --role renter --credit 50">
               Add a person to give someone an account with its own credits, tokens, hosts and machines.
             </Empty>
           )}

@@ -3,7 +3,7 @@ import { Text } from "@mantine/core";
 import { Link } from "@tanstack/react-router";
 import { spending } from "../api/queries.ts";
 import type { Spending } from "../api/types.ts";
-import { PageButton } from "../app/PageButton.tsx";
+import { PageButton, useMayOpen } from "../app/PageButton.tsx";
 import { amount, count, decimal, perHour, plain } from "../parts/format.ts";
 import { Empty, Figure, Panel } from "../parts/page.tsx";
 import { RunningSum } from "../parts/StackedBars.tsx";
@@ -74,6 +74,7 @@ function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
 
 function Figures({ found, isNow }: { found: Spending; isNow: boolean }) {
   const currency = plain(found.currency);
+  const maySetLimit = useMayOpen("/members");
   const short = (text: string) => amount(text);
   const passes = found.limit !== null && Number(found.forecast ?? 0) > Number(found.limit);
   return (
@@ -89,7 +90,21 @@ function Figures({ found, isNow }: { found: Spending; isNow: boolean }) {
         {found.forecast !== null && (
           <Figure label="forecast to the month's end" value={short(found.forecast)} note={currency} />
         )}
-        {found.limit !== null && <Figure label="limit a month" value={short(found.limit)} note={currency} />}
+        {(found.limit !== null || maySetLimit) && (
+          <Figure
+            label="limit a month"
+            value={found.limit === null ? "none" : short(found.limit)}
+            note={
+              maySetLimit ? (
+                <Link className="wr-link wr-underlined" to="/members">
+                  {found.limit === null ? "Set one" : "Change it"}
+                </Link>
+              ) : (
+                currency
+              )
+            }
+          />
+        )}
         <Figure label="now" value={perHour(found.per_hour)} note={`${count(found.running)} running`} />
         <Figure label="held now" value={short(found.held)} note={currency} />
         {found.balance !== null && (

@@ -53,6 +53,11 @@ export function Details({ choice, change, faults, place, parcel, choose }: Props
           field for Python packages.
         </Text>
       )}
+      {place?.isSimulated && what !== "job" && (
+        <Text size="sm" className="wr-quiet">
+          Simulated: nothing really runs there, so that it has no terminal, no SSH and no Jupyter.
+        </Text>
+      )}
       {what === "job" && <FolderPicker parcel={parcel} change={choose} />}
       {what === "vllm" && (
         <TextInput label="Model" description="Its name at Hugging Face." spellCheck={false} {...text("model")} />

@@ -6,10 +6,20 @@ from html import escape
 from typing import Final
 
 from windrow_master.reports.days import Days
-from windrow_master.reports.model import MONEY, UNITS, Cell, Measure, Report, Values, ratio
+from windrow_master.reports.model import MONEY, UNITS, Cell, Dimension, Measure, Report, Values, ratio
 from windrow_master.reports.service import Statement
 from windrow_proto.units import CURRENCY_TEST, HOUR, Microcents, money_text
 
+TRANSFERS: Final = {
+    "mint": "Credits added",
+    "hold": "Set aside for rentals",
+    "charge": "Charges",
+    "fee": "Fees",
+    "void": "Set aside, given back",
+    "move": "Moved to another account",
+    "write_off": "Written off",
+}
+"""The kinds of transfers (market/model.py) in words."""
 BARS_MAX: Final = 60
 """Bars of one chart on a page."""
 _FORMULA: Final = re.compile(r"^[\s\u0000-\u001f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
@@ -63,6 +73,13 @@ def _column(measure: Measure) -> str:
     return measure.value if measure in (Measure.INCIDENTS, Measure.OCCUPANCY) else f"{measure}_gpu_hours"
 
 
+def _heading(measure: Measure) -> str:
+    """The head of a column for people."""
+    if measure in (Measure.INCIDENTS, Measure.OCCUPANCY):
+        return measure.capitalize()
+    return f"{measure.capitalize()} ({CURRENCY_TEST if measure in MONEY else UNITS[measure]})"
+
+
 def report_page(report: Report, link: Link) -> str:
     """A report as a page of its own. link: the address of the rows of a cell."""
     return _page(_title(report), report.query.days, _section(report, link))
@@ -72,7 +89,8 @@ def statement_page(statement: Statement, link: Link) -> str:
     """A statement as a page of its own."""
     whose = {"project": "Spending of", "hosts": "Earnings of", "all": "All projects and hosts"}[statement.view]
     posted = "".join(
-        f"<tr><td>{escape(one.kind)}<td class=n>{money_text(one.given)}<td class=n>{money_text(one.got)}</tr>"
+        f"<tr><td>{escape(TRANSFERS.get(one.kind, one.kind))}"
+        f"<td class=n>{money_text(one.given)}<td class=n>{money_text(one.got)}</tr>"
         for one in statement.transfers
     )
     ledger = (
@@ -103,10 +121,13 @@ def _section(report: Report, link: Link) -> str:
     sizes = [_size(query.measures[0], one.values) for one in report.cells]
     top = max(sizes, default=0) or 1
     has_bars = len(report.cells) <= BARS_MAX
-    heads = [f"<th>{one}" for one in query.by] + [f"<th class=n>{escape(_column(one))}" for one in query.measures]
+    heads = [f"<th>{one.capitalize()}" for one in query.by] + [f"<th class=n>{_heading(one)}" for one in query.measures]
     rows = []
     for cell, size in zip(report.cells, sizes, strict=True):
-        names = "".join(f"<td>{escape(name or 'none')}</td>" for name in cell.names)
+        names = "".join(
+            f"<td>{escape(name.replace('_', ' ') if one is Dimension.KIND else name) or 'none'}</td>"
+            for one, name in zip(query.by, cell.names, strict=True)
+        )
         texts = [value_text(one, cell.values) for one in query.measures]
         address = escape(link(report, cell))
         figures = "".join(f'<td class=n><a href="{address}">{text or "–"}</a></td>' for text in texts)
