@@ -34,7 +34,9 @@ WANTED: Final[Mapping[str, Item]] = {
     "--runtime simulated ": {"runtime": "simulated"},
 }
 """Options of the suggested commands, with their fields: the first that this market has."""
-PLAYED: Final = "try a run: a simulated host runs nothing real"
+REAL: Final = ("run a command in a copy of this folder", "rent a machine for SSH and Jupyter")
+PLAYED: Final = ("try a run: a simulated host runs nothing real", "rent a simulated machine, to look around")
+"""What the suggested commands do."""
 
 
 class Matter(NamedTuple):
@@ -160,7 +162,7 @@ def matters_of_master(health: Item) -> list[Matter]:
 
 def next_commands(work: Sequence[Item], roles: Iterable[str], wanted: str = BIG) -> list[tuple[str, str]]:
     """Commands that fit what there is, each with what it does. wanted: one of WANTED."""
-    does = "run a command in a copy of this folder" if "simulated" not in wanted else PLAYED
+    does = PLAYED if "simulated" in wanted else REAL
     found, known = [], set(roles)
     running = [one for one in work if one["state"] in ("Running", "Degraded")]
     entered = next((one for one in running if one["ways_in"]), None)
@@ -171,8 +173,8 @@ def next_commands(work: Sequence[Item], roles: Iterable[str], wanted: str = BIG)
     elif "renter" in known:
         found += [
             ("windrow gpus", "what can be rented"),
-            (f"windrow run {wanted}-- python train.py", does),
-            (f"windrow cluster create --name lab {wanted}".rstrip(), "rent a machine for SSH and Jupyter"),
+            (f"windrow run {wanted}-- python train.py", does[0]),
+            (f"windrow cluster create --name lab {wanted}".rstrip(), does[1]),
         ]
     if known & {"provider", "operator"}:
         found += [("windrow host ls", "hosts"), ("windrow token add --join", "add a host")]

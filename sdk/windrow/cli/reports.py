@@ -224,7 +224,7 @@ def _unit(said: Item, measure: str) -> str:
 def _whose(said: Item) -> str:
     """What the sums are of; `windrow usage` has other ones."""
     other = " Your present project alone: windrow usage" if said["view"] != "hosts" else ""
-    return WHOSE.get(said["view"], said["view"]) + other
+    return f"{WHOSE.get(said['view'], said['view'])}{other}"
 
 
 def _moved(one: Item) -> str:
