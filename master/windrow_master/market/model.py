@@ -14,9 +14,10 @@ from windrow_proto.units import Bytes, Microcents
 RentalId = NewType("RentalId", str)
 LedgerAccount = NewType("LedgerAccount", str)
 PROOF_ACCOUNT: Final = AccountId("account_proof")
-PROOF_NAME: Final = "test rentals by the Master"
 """The Master's own, which rents hosts to prove them: it has no token, so nobody signs in as it. Its test credits are
 minted for this alone."""
+PROOF_NAME: Final = "test rentals by the Master"
+"""Its name, wherever people see it."""
 NOTHING: Final = Microcents(0)
 
 MINT: Final = LedgerAccount("mint:test")
