@@ -6,12 +6,19 @@ from typing import Final
 
 MONEY_DIGITS: Final = 4
 """Decimals of money wherever it is shown; the console shows the same."""
+SEVERITIES: Final = {"page": "Urgent", "ticket": "Can wait", "info": "For information"}
+"""Of alerts, as the console says them (console/src/alerts/alerts.ts); the API has the codes."""
 _EXACT: Final = Context(prec=60, rounding=ROUND_HALF_UP)
 
 
 def counted(count: int, noun: str) -> str:
     """`1 file`, `2 files`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def severity_name(code: str) -> str:
+    """In words; a code that is not known here stays."""
+    return SEVERITIES.get(code, code)
 
 
 def seconds_text(seconds: float | str) -> str:

@@ -21,7 +21,7 @@ from windrow_master.clusters.views import ClusterView
 from windrow_master.fleet.availability import part_name
 from windrow_master.fleet.model import Host
 from windrow_master.identity.model import Principal, Role
-from windrow_master.market.model import PROOF_ACCOUNT, RentalId, RentalState, receipt_of
+from windrow_master.market.model import PROOF_ACCOUNT, PROOF_NAME, RentalId, RentalState, receipt_of
 from windrow_master.market.service import MarketService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
@@ -68,9 +68,7 @@ class Ways:
 
 def principal(now_ns: int) -> Principal:
     """Return the account that rents."""
-    return Principal(
-        PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}), TokenId(""), "first proof", now_ns + _LIFE_NS
-    )
+    return Principal(PROOF_ACCOUNT, PROOF_NAME, frozenset({Role.RENTER}), TokenId(""), PROOF_NAME, now_ns + _LIFE_NS)
 
 
 class Rental:

@@ -33,7 +33,7 @@ from windrow_master.fleet.view import Entry
 from windrow_master.identity.accounts import ensure_own
 from windrow_master.identity.model import Role
 from windrow_master.loops import ends_alone
-from windrow_master.market.model import PROOF_ACCOUNT
+from windrow_master.market.model import PROOF_ACCOUNT, PROOF_NAME
 from windrow_master.market.service import MarketService
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
@@ -177,7 +177,7 @@ class ProofService(HostScheduler[Walk]):
 
     def _pick_up(self, uow: UnitOfWork) -> None:
         """End what a Master before this one had rented."""
-        ensure_own(uow, PROOF_ACCOUNT, "first proof", frozenset({Role.RENTER}))
+        ensure_own(uow, PROOF_ACCOUNT, PROOF_NAME, frozenset({Role.RENTER}))
         for proof in uow[ProofRepository].open_all():
             with self._faults.around(proof.host_id, "pick_up"), uow.attempt():
                 self._clusters.lifecycle.end_request(uow, PROOF_ACCOUNT, proof.proof_id, RESTARTED, "master")

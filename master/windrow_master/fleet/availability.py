@@ -50,6 +50,10 @@ UNVERIFIED: Final = "it was faulty, and was not verified since"
 VERIFY: Final = "Run `windrow host verify HOST`: the GPU is offered again when it passes."
 OFFLINE_REMEDY: Final = "Look whether the host has power and network, then `systemctl status windrow-agent` on it."
 QUARANTINE_REMEDY: Final = "Verify the host again, or remove it."
+_GRAVITY: Final = {
+    code: rank for rank, code in enumerate(sorted(ConditionCode, key=lambda one: one.effect is not Effect.FAULT))
+}
+"""The gravest first; a GPU that lost its verification comes before all."""
 _OFFLINE: Final = {
     LinkState.LOST: "it has not reported for two minutes or more",
     LinkState.SUSPECT: "its heartbeats stopped; it may be on its way to another relay",
@@ -287,7 +291,12 @@ def _named(indices: Sequence[int]) -> str:
 
 
 def _remedies(troubles: Sequence[Trouble]) -> str:
-    return " ".join(dict.fromkeys(one.remedy for one in troubles if one.remedy))
+    """What to do, in a sentence each: of several troubles of one GPU, about the gravest alone, or they would
+    contradict each other."""
+    graded = sorted(troubles, key=lambda one: -1 if one.known is None else _GRAVITY[one.known])
+    first = {one.gpu.uuid: one for one in reversed(graded) if one.gpu is not None}
+    told = (one for one in troubles if one.gpu is None or first[one.gpu.uuid] is one)
+    return " ".join(dict.fromkeys(one.remedy for one in told if one.remedy))
 
 
 def part_name(host: Host, one: str) -> str | None:

@@ -235,8 +235,11 @@ def is_new(uow: UnitOfWork) -> bool:
 
 def ensure_own(uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role]) -> None:
     """Have an account of the Master's own, which nobody signs in to."""
-    if uow[AccountRepository].get(account_id) is None:
+    found = uow[AccountRepository].get(account_id)
+    if found is None:
         uow[AccountRepository].add(Account(account_id, name, roles, uow.now_wall_ns))
+    elif found.name != name:
+        uow[AccountRepository].save(replace(found, name=name))
 
 
 def owner_of_token(uow: UnitOfWork, token_id: TokenId) -> AccountId | None:

@@ -16,6 +16,8 @@ LedgerAccount = NewType("LedgerAccount", str)
 PROOF_ACCOUNT: Final = AccountId("account_proof")
 """The Master's own, which rents hosts to prove them: it has no token, so nobody signs in as it. Its test credits are
 minted for this alone."""
+PROOF_NAME: Final = "test rentals by the Master"
+"""Its name, wherever people see it."""
 NOTHING: Final = Microcents(0)
 
 MINT: Final = LedgerAccount("mint:test")

@@ -172,7 +172,7 @@ def _detail(request: Request, groups: Sequence[_Group], missing: Sequence[Miss],
 def _elsewhere(request: Request, hosts: Sequence[Candidate], simulated: Sequence[Candidate]) -> str:
     """A sentence more where another kind of request finds what is asked for; empty: none does."""
     if sum(lacks(request, host) is None for host in simulated) >= request.hosts:
-        return " Simulated hosts have it; they take only requests for simulated hosts."
+        return " Simulated hosts have it: ask for the runtime simulated (`--runtime simulated`)."
     if request.gpus or request.tier is None:
         return ""
     slots = (slot for host in (*hosts, *simulated) for slot in host.slots)

@@ -10,16 +10,16 @@ from windrow_master.reports.model import MONEY, UNITS, Cell, Dimension, Measure,
 from windrow_master.reports.service import Statement
 from windrow_proto.units import CURRENCY_TEST, HOUR, Microcents, money_text
 
-TRANSFERS: Final = {
+POSTED: Final = {
     "mint": "Credits added",
-    "hold": "Set aside for rentals",
+    "hold": "Holds",
     "charge": "Charges",
-    "fee": "Fees",
-    "void": "Set aside, given back",
-    "move": "Moved to another account",
+    "fee": "Platform fees",
+    "void": "Holds given back",
+    "move": "Credits moved",
     "write_off": "Written off",
 }
-"""The kinds of transfers (market/model.py) in words."""
+"""Kinds of transfers for people, as in `windrow report statement` (sdk/windrow/cli/reports.py)."""
 BARS_MAX: Final = 60
 """Bars of one chart on a page."""
 _FORMULA: Final = re.compile(r"^[\s\u0000-\u001f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
@@ -89,12 +89,12 @@ def statement_page(statement: Statement, link: Link) -> str:
     """A statement as a page of its own."""
     whose = {"project": "Spending of", "hosts": "Earnings of", "all": "All projects and hosts"}[statement.view]
     posted = "".join(
-        f"<tr><td>{escape(TRANSFERS.get(one.kind, one.kind))}"
+        f"<tr><td>{escape(POSTED.get(one.kind, one.kind))}"
         f"<td class=n>{money_text(one.given)}<td class=n>{money_text(one.got)}</tr>"
         for one in statement.transfers
     )
     ledger = (
-        "<h2>The ledger in this period</h2><table><thead><tr><th>Transfers<th class=n>Given<th class=n>Got</thead>"
+        "<h2>The ledger in this period</h2><table><thead><tr><th>Transfers<th class=n>Out<th class=n>In</thead>"
         f"<tbody>{posted}</tbody></table><p>A charge is posted some seconds after the running time that it pays for; "
         "the reports above count it where that time lies.</p>"
     )

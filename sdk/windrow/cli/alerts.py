@@ -13,6 +13,7 @@ from windrow.cli.resolving import Kind, found
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import InvalidInput
+from windrow.words import severity_name
 
 alert_app = typer.Typer(help="Alerts: what is wrong, and who looks after it.", no_args_is_help=True)
 rule_app = typer.Typer(help="Alert rules of your own.", no_args_is_help=True)
@@ -24,6 +25,7 @@ Item = dict[str, Any]
 ALERTS: Final = Kind("alert", "alert_", lambda api, _: api.items("/alerts", state="all"), names=lambda item: ())
 RULES: Final = Kind("alert rule", "alertrule_", lambda api, _: api.items("/alert-rules"))
 SILENCES: Final = Kind("silence", "silence_", lambda api, _: api.items("/alert-silences"), names=lambda item: ())
+LEVELS: Final = "page (urgent) or ticket (can wait)."
 Alert = Annotated[str, typer.Argument(metavar="ALERT", help="Id of the alert, or its start.")]
 Why = Annotated[str, typer.Option("--reason", help="Why; it is kept in the alert's history.")]
 Lasts = Annotated[str, typer.Option("--for", metavar="TIME", help="30m, 8h, 3d and the like; at most 30 days.")]
@@ -31,7 +33,7 @@ Lasts = Annotated[str, typer.Option("--for", metavar="TIME", help="30m, 8h, 3d a
 SHOWN: Final = Table(
     (
         id_column(),
-        Column("SEVERITY", lambda a: a["severity"]),
+        Column("SEVERITY", lambda a: a["severity"], show=severity_name),
         Column("STATE", lambda a: a["state"]),
         Column("ALERT", lambda a: a["title"], most=60),
         time_column("SINCE", lambda a: a["opened_at"]),
@@ -52,7 +54,7 @@ def alert_ls(
     context: typer.Context,
     view: View,
     every: Annotated[bool, typer.Option("--every", help="Also those that are resolved.")] = False,
-    severity: Annotated[str | None, typer.Option(help="page or ticket.")] = None,
+    severity: Annotated[str | None, typer.Option(help=LEVELS)] = None,
     rule: Annotated[str | None, typer.Option(help="Only those of this rule, by its code.")] = None,
 ) -> None:
     """List the alerts that are open, the latest first."""
@@ -69,7 +71,7 @@ def alert_show(context: typer.Context, alert: Alert, as_json: AsJson = False) ->
     if as_json:
         print_json(one)
         return
-    say(f"{one['title']} ({one['severity']}, {one['state']})")
+    say(f"{one['title']} ({severity_name(one['severity'])}, {one['state']})")
     for line in one["text"].splitlines():
         say(line)
     if one["remedy"]:
@@ -140,7 +142,7 @@ SHOWN_RULES: Final = Table(
         id_column(),
         Column("NAME", lambda r: r["name"]),
         Column("WHEN", lambda r: _words(r), most=60),
-        Column("SEVERITY", lambda r: r["severity"], 1),
+        Column("SEVERITY", lambda r: r["severity"], 1, show=severity_name),
         Column("TOLD TO", lambda r: r["owner"], 2),
     ),
     "No rules of your own. Add one: windrow alert rule add NAME --metric METRIC --above NUMBER",
@@ -156,7 +158,7 @@ Scope = Annotated[
     list[str] | None, typer.Option("--where", metavar="LABEL=VALUE", help="host=ID, tier=h100/A, ... Repeatable.")
 ]
 Within = Annotated[str, typer.Option("--for", metavar="TIME", help="For how long, or within which time: 60s, 10m.")]
-Severity = Annotated[str, typer.Option("--severity", help="page or ticket.")]
+Severity = Annotated[str, typer.Option("--severity", help=LEVELS)]
 
 
 @rule_app.command("ls")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from windrow.cli.context import AsJson, client
-from windrow.cli.output import facts, out, print_json, ratio_text
+from windrow.cli.output import facts, out, print_json, ratio_text, say
 from windrow.cli.tables import Column, Table, View, ago, money_column
 from windrow.words import money_text
 
@@ -75,6 +75,9 @@ def usage(
     if as_json:
         print_json(said)
         return
+    tests = ", test rentals by the Master included"
+    of = f"All projects of this market{tests}." if all_projects else "What your present project pays, and no other."
+    say(f"{of} Other sums: windrow report")
     if out.is_terminal:
         facts(_spending(said))
         out.print()

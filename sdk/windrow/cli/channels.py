@@ -14,6 +14,7 @@ from windrow.cli.tables import Column, Table, View, id_column, lists, spoken, ti
 from windrow.client import Client
 from windrow.errors import InvalidInput
 from windrow.fields import Field
+from windrow.words import severity_name
 
 channel_app = typer.Typer(help="Channels: mail, webhooks and chats that alerts go to.", no_args_is_help=True)
 delivery_app = typer.Typer(help="Deliveries: messages of alerts on their way to channels.", no_args_is_help=True)
@@ -25,7 +26,7 @@ Channel = Annotated[
 NONE: Final = "none"
 """In place of a value: this setting ends."""
 SETTINGS: Final = (
-    Field("min_severity", "text", flag="--min-severity", help="info, ticket or page; default: ticket."),
+    Field("min_severity", "text", flag="--min-severity", help="info, ticket (can wait) or page (urgent); else ticket."),
     Field("rules", "texts", flag="--rule", help="Rules of alerts, such as host.*; none: all."),
     Field("quiet", "text", flag="--quiet", help="Quiet hours, such as 22:00-07:00; none ends them."),
     Field("time_zone", "text", flag="--time-zone", help="Of the quiet hours, such as Europe/Berlin; default: UTC."),
@@ -39,7 +40,7 @@ SHOWN: Final = Table(
         Column("KIND", lambda c: c["kind"]),
         Column("FOR", lambda c: c["scope"]),
         Column("TARGET", lambda c: c["target"]),
-        Column("FROM", lambda c: c["min_severity"], 1),
+        Column("FROM", lambda c: c["min_severity"], 1, show=severity_name),
         Column("RULES", lambda c: ", ".join(c["rules"]) or "all", 2),
         Column("QUIET", lambda c: _quiet_text(c["quiet"]), 2),
         Column("STATE", lambda c: "on" if c["is_enabled"] else "off", 1),

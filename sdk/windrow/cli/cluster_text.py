@@ -139,7 +139,7 @@ def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("GPUs", gpus),
         ("Processors", asked.get("cpus")),
         ("Memory", size_text(asked["memory_bytes"]) if asked.get("memory_bytes") else None),
-        ("Hosts", asked.get("hosts")),
+        ("Number of hosts", asked.get("hosts") if asked.get("hosts") != 1 else None),
         ("Only this host", asked.get("host_id")),
         ("Only this tier", asked.get("tier")),
         ("Variables", ", ".join(asked.get("env") or ()) or None),
@@ -161,6 +161,32 @@ def ends(cluster: dict[str, Any]) -> str:
     client = [f"at {until} unless its client is heard from"] if until else []
     stays = "with its command, or when it is deleted" if asked.get("argv") else "only when it is deleted"
     return ", or ".join(at + idle + client) or stays
+
+
+def end_text(cluster: dict[str, Any]) -> str:
+    """A sentence about what ends it, and how the next one is limited where nothing limits this; empty: it has ended."""
+    end, asked = ends(cluster), cluster.get("request") or {}
+    is_open = end and not asked.get("argv") and not cluster.get("ends_at") and not asked.get("idle_seconds")
+    limits = " To limit the next one: --max-duration 8h, --idle 30m." if is_open else ""
+    return f"It ends {end}.{limits}" if end else ""
+
+
+TERMS = {"cost": "Price", "packing": "Fit", "trust": "Verified", "home": "Your own", "grade": "Speed"}
+"""The factors of a score, as the console names them (console/src/clusters/ClusterDetails.tsx)."""
+
+
+def score_lines(chosen: Mapping[str, Any], weights: Mapping[str, int]) -> list[str]:
+    """Why a host was chosen: its score, and each factor of it with its weight."""
+    terms = chosen.get("terms") or {}
+    if not terms:
+        return []
+    names = {one: TERMS.get(one, one.replace("_", " ")) for one in weights or terms}
+    wide = max(map(len, names.values()))
+    lines = [
+        f"  {name:{wide}}  {terms.get(one, 0):>4} of 1000" + (f", counts {weights[one]}x" if weights else "")
+        for one, name in names.items()
+    ]
+    return [f"It has the highest score, {chosen.get('score')}, of the hosts that fit. What spoke for it:", *lines]
 
 
 def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:

@@ -212,7 +212,9 @@ def started(api: Client, cluster: dict[str, Any], wait: bool, as_json: bool) -> 
     if as_json:
         print_json(cluster)
     else:
-        say(text.state_text(cluster["id"], cluster["phase"], cluster.get("reason")))
+        say(text.state_text(cluster.get("name") or cluster["id"], cluster["phase"], cluster.get("reason")))
+        if cluster["phase"] == "Running" and (end := text.end_text(cluster)):
+            say(end)
         text.print_addresses(cluster, err)
         for line in entering.ways_in(api, cluster) if wait and cluster["phase"] == "Running" else ():
             print_whole(line, err)
@@ -380,9 +382,10 @@ def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = Fa
         print_json(answer)
         return
     if (chosen := answer.get("chosen")) is not None:
-        terms = ", ".join(f"{name} {points}" for name, points in (chosen.get("terms") or {}).items())
         offer = f"tier {plain(chosen.get('tier'))}, {money_text(chosen['price_per_hour'])} per hour"
-        say(f"Chosen: {chosen['host_name']}, {offer}; score {plain(chosen.get('score'))} of {plain(terms)}")
+        say(f"Chosen: {chosen['host_name']}, {offer}")
+        for line in text.score_lines(chosen, answer.get("weights") or {}):
+            say(f"  {line}")
     for loser in answer.get("losers") or []:
         say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
 

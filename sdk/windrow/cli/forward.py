@@ -109,7 +109,8 @@ def hold(
         else:
             if port != local.port:
                 say(f"Port {local.port} of this machine is taken; using another one.")
-            say(f"{LOCALHOST}:{port} is port {remote} of {cluster['name']}. Ctrl-C ends it.")
+            at = f"{LOCALHOST}:{port} is port {remote} of {cluster['name']}"
+            say(f"{at} for as long as this command runs. Ctrl-C ends it.")
             print_whole(f"{'Jupyter' if token else 'In a browser'}: {url}", err)
         show(url)
 

@@ -1,10 +1,12 @@
 """Text of `windrow` alone: work that runs or waits, how long the balance lasts, what needs somebody, what to do next.
 Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
+
+from windrow.cli.request import parse_gpu
 
 Item = dict[str, Any]
 
@@ -21,6 +23,20 @@ RECENT: Final = timedelta(hours=24)
 """For so long a job that failed is named."""
 SHOWN_MAX: Final = 8
 """Lines of what needs somebody: more would hide the rest."""
+
+
+BIG: Final = "--gpu 24GB "
+WANTED: Final[Mapping[str, Item]] = {
+    BIG: parse_gpu("24GB"),
+    "--gpu 1 ": parse_gpu("1"),
+    "": {},
+    f"{BIG}--runtime simulated ": parse_gpu("24GB") | {"runtime": "simulated"},
+    "--runtime simulated ": {"runtime": "simulated"},
+}
+"""Options of the suggested commands, with their fields: the first that this market has."""
+REAL: Final = ("run a command in a copy of this folder", "rent a machine for SSH and Jupyter")
+PLAYED: Final = ("try a run: a simulated host runs nothing real", "rent a simulated machine, to look around")
+"""What the suggested commands do."""
 
 
 class Matter(NamedTuple):
@@ -144,8 +160,9 @@ def matters_of_master(health: Item) -> list[Matter]:
     return found + matters_of_hosts(health["fleet"]["troubled"])
 
 
-def next_commands(work: Sequence[Item], roles: Iterable[str]) -> list[tuple[str, str]]:
-    """Commands that fit what there is, each with what it does."""
+def next_commands(work: Sequence[Item], roles: Iterable[str], wanted: str = BIG) -> list[tuple[str, str]]:
+    """Commands that fit what there is, each with what it does. wanted: one of WANTED."""
+    does = PLAYED if "simulated" in wanted else REAL
     found, known = [], set(roles)
     running = [one for one in work if one["state"] in ("Running", "Degraded")]
     entered = next((one for one in running if one["ways_in"]), None)
@@ -156,8 +173,8 @@ def next_commands(work: Sequence[Item], roles: Iterable[str]) -> list[tuple[str,
     elif "renter" in known:
         found += [
             ("windrow gpus", "what can be rented"),
-            ("windrow run --gpu 24GB -- python train.py", "run a command in a copy of this folder"),
-            ("windrow cluster create --name lab --gpu 24GB", "rent a machine for SSH and Jupyter"),
+            (f"windrow run {wanted}-- python train.py", does[0]),
+            (f"windrow cluster create --name lab {wanted}".rstrip(), does[1]),
         ]
     if known & {"provider", "operator"}:
         found += [("windrow host ls", "hosts"), ("windrow token add --join", "add a host")]

@@ -23,7 +23,7 @@ from windrow.cli.output import (
     say,
     size_text,
 )
-from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, spoken, time_column
+from windrow.cli.tables import Column, Table, View, ago, id_column, lists, money_column, spoken, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem
 from windrow.words import money_or_none
@@ -90,12 +90,13 @@ def _slot_state(slot: dict[str, Any]) -> str:
 def step_text(step: dict[str, Any]) -> str:
     """One step of a test rental in a line."""
     took = "" if step["took_ms"] is None else f", {step['took_ms'] / 1000:.1f} s"
-    return f"{step['name']}: {step['state']}{took}: {step['words']}"
+    state = "not tried" if step["state"] == "absent" else step["state"]
+    return f"{step['name']}: {state}{took}: {step['words']}"
 
 
 def stage_text(stage: dict[str, Any]) -> str:
     """How far a host has come, in two or three words."""
-    return f"{stage['name']}: {stage['state']}" + (f" at {stage['at']}" if stage["at"] else "")
+    return f"{stage['name']}: {stage['state']}" + (f" {ago(stage['at'])}" if stage["at"] else "")
 
 
 def _mark(item: dict[str, Any]) -> str:
@@ -179,12 +180,14 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
     verification = _of_host(api, item["id"], "verification")
     standing = _of_host(api, item["id"], "standing")
     proof = _of_host(api, item["id"], "proof")
+    cards = {one["uuid"] for one in item.get("gpus") or []}
+    told = f"{item.get('headline_reason') or ''} {item.get('headline_remedy') or ''}"
     facts(
         [
             ("Host", f"{item['name']} ({item['id']})" + (" SIMULATED" if item["simulated"] else "")),
             ("State", _with_reason(item["headline"], item.get("headline_reason"))),
             *([("What to do", item["headline_remedy"])] if item.get("headline_remedy") else []),
-            ("Relay", _joined(item.get("access_id"), item.get("region"), _unit(item.get("rtt_ms"), "ms"))),
+            ("Relay", _relay(item)),
             ("System", _joined(item.get("os"), item.get("kernel"))),
             ("Processor", _joined(item.get("cpu_model"), _unit(item.get("cpu_count"), "logical"))),
             ("Memory", _of(size_text, _live(item, "memory_used_bytes"), item.get("memory_bytes"))),
@@ -199,12 +202,12 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
             ("Tier", item.get("tier")),
             *[("", f"- {reason}") for reason in item.get("tier_reasons") or []],
             ("Price per hour", money_or_none(item.get("price_per_hour"))),
-            *_conditions(item.get("conditions") or []),
+            *_conditions(item.get("conditions") or [], told=told),
             *[
-                ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {g['uuid']} {gpu_state(g)}")
+                ("GPU", f"{g['index']} {g['name']} {size_text(g.get('memory_bytes'))} {_unsaid(gpu_state(g), told)}")
                 for g in item.get("gpus") or []
             ],
-            *[("Slot", f"{s['id']} {_slot_state(s)}") for s in item.get("slots") or []],
+            *[(_slot_name(s), _slot_state(s)) for s in item.get("slots") or [] if s.get("gpu_uuid") not in cards],
         ]
     )
 
@@ -236,15 +239,33 @@ def _of_host(api: Client, host_id: str, what: str) -> dict[str, Any] | None:
     return found
 
 
-def _conditions(found: list[dict[str, Any]], name: str = "Problem") -> list[tuple[str, Any]]:
-    """Each condition with its remedy; without one where the Master is older than that."""
+def _relay(host: dict[str, Any]) -> str | None:
+    rtt = host.get("rtt_ms")
+    return _joined(host.get("region") or host.get("access_id"), None if rtt is None else f"{rtt:.1f} ms away")
+
+
+def _slot_name(slot: dict[str, Any]) -> str:
+    """Of processors, or of a part of a GPU."""
+    return f"Part {slot['profile']}" if slot.get("profile") else "Processors"
+
+
+def _unsaid(state: str, told: str) -> str:
+    """A state without its reason where that was told above."""
+    word, _, reason = state.partition(": ")
+    return word if reason and reason.rstrip(".") in told else state
+
+
+def _conditions(found: list[dict[str, Any]], name: str = "Problem", told: str = "") -> list[tuple[str, Any]]:
+    """Each condition with its remedy; without one where the Master is older than that. told: text above it, whose
+    sentences are not said again."""
     lines: list[tuple[str, Any]] = []
     for one in found:
         about = one.get("about")
         title = one.get("title") or one["code"].partition(":")[0]
         said = f"{about}: {title}" if about else title
-        lines.append((name, f"{said}: {one['detail']} (since {one['since']})"))
-        lines += [("", f"- {one['remedy']}")] if one.get("remedy") else []
+        detail = "" if one["detail"].rstrip(".") in told else f": {one['detail']}"
+        lines.append((name, f"{said}{detail} ({ago(one['since'])})"))
+        lines += [("", f"- {one['remedy']}")] if one.get("remedy") and one["remedy"] not in told else []
     return lines
 
 
@@ -253,7 +274,7 @@ def _host_verified(verification: dict[str, Any] | None) -> list[tuple[str, Any]]
         return [("Verification", None)]
     return [
         ("Verification", f"{verification['state']}: {verification['words']}"),
-        ("", f"next due: {_due(verification)}"),
+        ("", f"next due: {ago(_due(verification))}"),
     ]
 
 

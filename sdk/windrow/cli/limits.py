@@ -9,10 +9,11 @@ from windrow.cli.flags import options
 from windrow.cli.output import print_json, say
 from windrow.cli.request import parse_span
 from windrow.cli.resolving import SERVICE_ACCOUNTS, TOKENS, found
-from windrow.cli.tables import Column, Table, View, id_column, lists
+from windrow.cli.tables import Column, Table, View, id_column, lists, money_column
 from windrow.client import Client
 from windrow.errors import InvalidInput
 from windrow.fields import Field
+from windrow.words import money_text
 
 limit_app = typer.Typer(help="Spending limits of projects, tokens and service accounts.", no_args_is_help=True)
 
@@ -35,6 +36,7 @@ FIELDS: Final = tuple(field.name for field in LIMITS)
 USED: Final = ("hourly_cost", "monthly_cost", "total_cost", "leases")
 NONE: Final = "none"
 """In place of an amount: this limit ends."""
+OPEN: Final = "no limit"
 
 
 def given(asked: Item) -> Item:
@@ -48,20 +50,26 @@ def given(asked: Item) -> Item:
 
 
 def _cell(field: str, used: str) -> Any:
-    return lambda one: f"{one[used]} / {'no limit' if one[field] is None else one[field]}"
+    return lambda one: f"{one[used]} / {OPEN if one[field] is None else one[field]}"
+
+
+def _rounded(cell: str) -> str:
+    """Both amounts of a cell as a screen shows them, short: cut, the limit could not be read."""
+    used, limit = cell.split(" / ")
+    return f"{money_text(used)} / {NONE if limit == OPEN else money_text(limit)}"
 
 
 SHOWN: Final = Table(
     (
-        Column("OF", lambda one: one["kind"].replace("_", " ")),
-        Column("NAME", lambda one: one["name"]),
-        Column("PER HOUR", _cell(FIELDS[0], USED[0])),
-        Column("THIS MONTH", _cell(FIELDS[1], USED[1])),
-        Column("IN ALL", _cell(FIELDS[2], USED[2])),
-        Column("LEASES", _cell(FIELDS[3], USED[3])),
-        Column("IDLE", lambda one: "-" if one["idle_seconds"] is None else f"{one['idle_seconds']} s", 3),
-        Column("HELD", lambda one: one["held"], 2),
-        id_column(rank=1),
+        Column("OF", lambda one: one["kind"].replace("_", " "), 3),
+        Column("NAME", lambda one: one["name"], most=20),
+        Column("PER HOUR", _cell(FIELDS[0], USED[0]), 2, show=_rounded),
+        Column("THIS MONTH", _cell(FIELDS[1], USED[1]), show=_rounded),
+        Column("IN ALL", _cell(FIELDS[2], USED[2]), 1, show=_rounded),
+        Column("LEASES", _cell(FIELDS[3], USED[3]), 4),
+        Column("IDLE", lambda one: "-" if one["idle_seconds"] is None else f"{one['idle_seconds']} s", 7),
+        money_column("HELD", lambda one: one["held"], 6),
+        id_column(rank=5),
     ),
     "No limits. Set one: windrow limit set --max-monthly 100",
     name=lambda one: one["name"],

@@ -9,11 +9,12 @@ from rich.text import Text
 
 from windrow.cli.context import AsJson, client
 from windrow.cli.flags import options
-from windrow.cli.output import out, print_json, say
+from windrow.cli.output import facts, out, print_json, say
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.cli.top_text import FULL
 from windrow.errors import InvalidInput
 from windrow.fields import Field
+from windrow.words import money_text
 
 report_app = typer.Typer(
     help="Sums of cost, earnings, GPU hours, occupancy and incidents.", invoke_without_command=True
@@ -40,6 +41,22 @@ SUMS: Final = (
     Field("by", "text", flag="--by", help=f"At most two of {', '.join(DIMENSIONS)}; a comma between them."),
     Field("where", "text", flag="--where", help="Only this, as host=ID,kind=job; commas between them."),
 )
+WHOSE: Final = {
+    "project": "What your project pays, and where you see the whole organisation, its other projects.",
+    "hosts": "What your hosts earn, test rentals by the Master included.",
+    "all": "All projects and hosts of this market, test rentals by the Master included.",
+}
+"""What the sums of each view are of."""
+POSTED: Final = {
+    "mint": "Credits added",
+    "hold": "Holds",
+    "charge": "Charges",
+    "fee": "Platform fees",
+    "void": "Holds given back",
+    "move": "Credits moved",
+    "write_off": "Written off",
+}
+"""Kinds of transfers of the ledger, for people."""
 ROWS: Final = Table(
     (
         Column("SOURCE", lambda one: one["source"]),
@@ -88,7 +105,11 @@ def report(
         _keep(api.text("/reports", **words, format="csv" if csv else "html"), html)
         return
     said = api.get("/reports", **words)
-    print_json(said) if as_json else _show(said)
+    if as_json:
+        print_json(said)
+        return
+    say(_whose(said))
+    _show(said)
 
 
 @report_app.command("statement")
@@ -108,9 +129,11 @@ def statement(
     if as_json:
         print_json(said)
         return
+    say(_whose(said))
     for one in said["reports"]:
         _show(one)
-    out.print(Text("The ledger in this period: " + ", ".join(_posted(one) for one in said["transfers"])))
+    out.print(Text("The ledger in this period:"))
+    facts((POSTED.get(one["kind"], one["kind"]), _moved(one)) for one in said["transfers"])
 
 
 @schedule_app.command("ls")
@@ -198,5 +221,11 @@ def _unit(said: Item, measure: str) -> str:
     return str(said["currency"]) if unit == "money" else "" if unit == measure else unit
 
 
-def _posted(one: Item) -> str:
-    return f"{one['kind']} given {one['given']}, got {one['got']}"
+def _whose(said: Item) -> str:
+    """What the sums are of; `windrow usage` has other ones."""
+    other = " Your present project alone: windrow usage" if said["view"] != "hosts" else ""
+    return f"{WHOSE.get(said['view'], said['view'])}{other}"
+
+
+def _moved(one: Item) -> str:
+    return f"{money_text(one['given'])} out, {money_text(one['got'])} in"

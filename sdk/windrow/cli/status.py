@@ -1,6 +1,7 @@
 """`windrow` alone, `windrow status` and `windrow ps`: what of one's own runs, what is left, what needs somebody."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from textwrap import fill
@@ -140,10 +141,19 @@ def _overview(api: Client, as_json: bool) -> None:
     _print_work(work)
     _print_matters(matters)
     out.print()
-    commands = text.next_commands(work, me["roles"])
+    commands = text.next_commands(work, me["roles"], text.BIG if work else _wanted(api, me))
     width = max(len(command) for command, _ in commands)
     for command, does in commands:
         print_whole(f"  {command:{width}}  {does}")
+
+
+def _wanted(api: Client, me: Item) -> str:
+    """The first of what a suggestion may ask for that would find a place now; the first of all where none does."""
+    for words, asked in text.WANTED.items() if "renter" in me["roles"] else ():
+        with suppress(ApiProblem):
+            if api.plan({"kind": "box", "argv": ["python"], **asked})["fits"]:
+                return words
+    return text.BIG
 
 
 def _of_hosts(api: Client, me: Item) -> list[text.Matter]:

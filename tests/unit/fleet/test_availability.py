@@ -170,6 +170,15 @@ def test_a_host_with_dead_gpus_is_degraded_and_says_which_and_what_to_do():
     assert found.remedy == LOST.remedy
 
 
+def test_several_troubles_of_one_gpu_have_one_remedy():
+    fault = ConditionCode.GPU_HOST_FAULT
+    both = (Condition(f"{fault}:GPU-0", fault.words, 1), Condition(f"{LOST}:GPU-0", LOST.words, 1))
+    assert word(host(gpu(0), conditions=both), slot("GPU-0", SlotState.FAULTED, LOST.words)).remedy == LOST.remedy
+    apart = (both[0], Condition(f"{LOST}:GPU-1", LOST.words, 1))
+    faulty = [slot(f"GPU-{n}", SlotState.FAULTED, LOST.words) for n in (0, 1)]
+    assert word(host(gpu(0), gpu(1), conditions=apart), *faulty).remedy == f"{fault.remedy} {LOST.remedy}"
+
+
 def test_a_gpu_that_waits_for_its_verification_degrades_its_host_too():
     found = word(host(), slot("GPU-0", SlotState.FAULTED), slot("GPU-1"))
     assert (found.word, found.reason, found.remedy) == ("degraded", f"1 of 2 GPUs faulty. GPU 0: {UNVERIFIED}", VERIFY)

@@ -213,7 +213,7 @@ def test_what_only_simulated_hosts_have_is_said_in_a_sentence_and_is_no_reason()
     pretend = host("sim", *busy(gpu(0, "sim")), simulated=True, runtimes=("simulated",))
     refusal = refused(request(gpus=1), host("real", cpu("real")), pretend)
     assert refusal.detail.endswith(
-        "only when one joins. Simulated hosts have it; they take only requests for simulated hosts."
+        "only when one joins. Simulated hosts have it: ask for the runtime simulated (`--runtime simulated`)."
     )
     assert [one.text for one in refusal.reasons] == ["real: no GPU"]
     assert "imulated" not in refused(request(gpus=2), host("real", cpu("real")), pretend).detail

@@ -141,7 +141,7 @@ def test_alone_it_says_what_runs_what_is_left_and_what_to_do_next(windrow: Calla
 
 
 def test_who_rents_nothing_is_shown_how_to_begin(windrow: Callable[..., str]) -> None:
-    shown = windrow({"/me": ME})
+    shown = windrow({"/me": ME, "/clusters/plan": {"fits": True}})
     assert "Nothing runs." in shown and "nothing is spent" in shown and "windrow gpus" in shown
 
 
@@ -215,3 +215,25 @@ def test_top_fits_the_screen_and_keeps_its_figures(width: int) -> None:
 
 def test_top_without_anything_says_so(windrow: Callable[..., str], capsys: pytest.CaptureFixture[str]) -> None:
     assert windrow({"/me": ME}, "top") == ""
+
+
+@pytest.mark.parametrize(
+    ("fitting", "wanted"),
+    [
+        ({"gpus": 1, "gpu_memory_bytes": 24 * 2**30}, "--gpu 24GB "),
+        ({"gpus": 1}, "--gpu 1 "),
+        ({}, ""),
+        ({"runtime": "simulated"}, "--runtime simulated "),
+        (None, "--gpu 24GB "),
+    ],
+)
+def test_the_suggested_run_is_one_that_this_market_has_a_place_for(fitting: Json | None, wanted: str) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        asked = {k: v for k, v in json.loads(request.content).items() if k not in ("kind", "argv")}
+        return httpx2.Response(200, json={"fits": asked == fitting})
+
+    api = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+    assert status._wanted(api, ME) == wanted
+    commands = dict(text.next_commands([], ["renter"], wanted))
+    assert f"windrow run {wanted}-- python train.py" in commands
+    assert f"windrow cluster create --name lab {wanted}".rstrip() in commands

@@ -8,6 +8,7 @@ from typer.main import get_command
 
 from windrow.cli import account, limits
 from windrow.cli.main import app
+from windrow.cli.tables import table_lines
 from windrow.client import Client
 from windrow.config import Config
 from windrow.errors import InvalidInput
@@ -107,3 +108,10 @@ def test_each_is_shown_as_used_and_limit(asked: list[httpx2.Request], capsys: py
     run("limit", "ls", "--output", "tsv")
     shown = capsys.readouterr().out
     assert "0.50 / no limit" in shown and "12.25 / 100.00" in shown and "1 / 3" in shown
+
+
+def test_both_amounts_of_a_limit_are_readable_on_a_narrow_screen() -> None:
+    long = LIMIT | {"name": "a-project-with-a-long-name", "monthly_cost": "0.004520041234", "max_hourly_cost": "2.5"}
+    head, line = table_lines(limits.SHOWN.columns, [long], 80)
+    assert "THIS MONTH" in head and "0.0045 / 100.00" in line and "0.50 / 2.50" in line
+    assert "40.00 / none" in line and len(line) <= 80

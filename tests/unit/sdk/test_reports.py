@@ -43,7 +43,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Any]]:
             return httpx2.Response(200, json=listed if request.method == "GET" else SCHEDULE)
         if path.startswith("/reports/rows"):
             return httpx2.Response(200, json={"items": [ROW], "next_cursor": None, "count": 1})
-        said = {"reports": [REPORT], "transfers": [{"kind": "charge", "given": "4.25", "got": "0.00"}]}
+        said = {
+            "view": "project",
+            "reports": [REPORT],
+            "transfers": [{"kind": "charge", "given": "4.25", "got": "0.00"}],
+        }
         return httpx2.Response(200, json=said if path.startswith("/reports/statement") else REPORT)
 
     transport = httpx2.MockTransport(answer)
@@ -72,7 +76,7 @@ def test_a_report_is_a_file_and_its_rows_a_list(asked: list[Any], tmp_path: Path
         assert (tmp_path / "page.html").read_text() == FORMS["html"]
     assert run("report", "--rows", "--period", "2026-11").splitlines()[1].startswith("rentals\ttrain\t")
     assert asked[-1][1].startswith("/reports/rows?") and "period=2026-11" in asked[-1][1]
-    assert "charge given 4.25, got 0.00" in run("report", "statement")
+    assert "Charges  4.25 out, 0.00 in" in run("report", "statement")
     assert run("report", "--where", "colour=red", code=1) == "" and len(asked) == 5
 
 

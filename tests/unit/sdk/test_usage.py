@@ -1,6 +1,7 @@
 """`windrow cluster show` and `job show` say what the work uses now, and their JSON has it."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -109,3 +110,20 @@ def test_of_work_that_has_ended_nothing_is_asked(
 )
 def test_a_cluster_says_how_it_ends_also_where_nothing_limits_it(cluster: dict[str, Any], said: str) -> None:
     assert cluster_text.ends({"phase": "Running"} | cluster) == said
+
+
+def test_a_new_machine_says_what_ends_it_and_how_the_next_is_limited() -> None:
+    said = cluster_text.end_text({"phase": "Running", "request": {}})
+    assert said == "It ends only when it is deleted. To limit the next one: --max-duration 8h, --idle 30m."
+    limited = {"phase": "Running", "request": {"idle_seconds": 60}}
+    assert cluster_text.end_text(limited) == "It ends after 60 s with nobody in it."
+    assert cluster_text.end_text({"phase": "Deleted"}) == ""
+
+
+def test_a_score_is_said_by_its_factors_as_the_console_names_them() -> None:
+    weights = {"cost": 4, "packing": 1}
+    head, *lines = cluster_text.score_lines({"score": 4916, "terms": {"cost": 979, "packing": 1000}}, weights)
+    assert "4916" in head
+    assert lines == ["  Price   979 of 1000, counts 4x", "  Fit    1000 of 1000, counts 1x"]
+    console = (Path(__file__).parents[3] / "console/src/clusters/ClusterDetails.tsx").read_text(encoding="utf-8")
+    assert all(f'{term}: ["{name}"' in console for term, name in cluster_text.TERMS.items())
