@@ -91,6 +91,11 @@ function OpenJupyter({ cluster }: { cluster: Cluster }) {
           </a>
         )}
       </Group>
+      {open.data && new URL(open.data.url).hostname.endsWith("localhost") && (
+        <Text size="sm" className="wr-quiet">
+          Its certificate is this market's own: the browser warns of it once. Go on there, at "Advanced".
+        </Text>
+      )}
       {open.error && <ProblemNote error={open.error} />}
     </Stack>
   );

@@ -127,6 +127,9 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
   const { body, faults } = toLimits(draft);
   const [path, ends] = [limitsPath(spender), isEmpty(body)];
   const said = `The spending of ${plain(spender.name)} ${ends ? "is not limited any more" : "is limited"}`;
+  const passed = LIMIT_KINDS.some(
+    ({ field, used, holds }) => holds && used && draft[field] !== "" && Number(draft[field]) <= Number(now[used]),
+  );
   const act = useChange(() => (ends ? remove(path) : put(path, body)), { lists: [limitsQuery], said, close });
   return (
     <FormDialog
@@ -134,13 +137,25 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       close={close}
       act={act}
       ready={Object.keys(faults).length === 0 && !(ends && now.updated_at === null)}
-      submit={ends && now.updated_at !== null ? "Remove the limits" : "Set the limits"}
+      danger={passed}
+      submit={
+        passed
+          ? "Set the limits and end what runs"
+          : ends && now.updated_at !== null
+            ? "Remove the limits"
+            : "Set the limits"
+      }
     >
       <Text size="sm">
         A request that would pass a limit is refused. What runs is ended before it passes a limit per month or in all.
         Leave a field empty for no limit.
       </Text>
       <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
+      {passed && (
+        <Text size="sm" className="wr-tone-bad" role="alert">
+          This is no more than what is used already: what runs is ended at once.
+        </Text>
+      )}
       <Same
         method={ends ? "DELETE" : "PUT"}
         path={path}

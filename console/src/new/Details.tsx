@@ -49,8 +49,8 @@ export function Details({ choice, change, faults, place, parcel, choose }: Props
     <Stack gap="sm">
       {recipeOf(what).image && place?.isOwnersOnly && (
         <Text size="sm" className="wr-quiet">
-          This host runs no containers, so that {recipeOf(what).name} uses what is installed on it. More options has a
-          field for Python packages.
+          This host runs no containers, so that {recipeOf(what).name} uses what is installed on it. Python packages can
+          be added below.
         </Text>
       )}
       {place?.isSimulated && what !== "job" && (

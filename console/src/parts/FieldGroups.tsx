@@ -28,7 +28,7 @@ export function FieldGroups<One extends Field>({ groups, said, by }: FieldGroups
     ] as const;
   return (
     <>
-      <div className="wr-fields">
+      <div className="wr-field-grid">
         {groups.map((group) => {
           const present = group.fields.filter((field) => field.value !== null);
           return (
