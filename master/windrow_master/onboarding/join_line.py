@@ -43,11 +43,10 @@ def filled(text: str, https_url: str, pin: str, signer: bytes) -> str:
 def link_note(https_url: str, shows_own_certificate: bool) -> str | None:
     """Why a link to the Master may not open in the browser of whom it is sent to, and what to do; None: it does."""
     if is_loopback(https_url):
-        warns = "There the browser warns of the market's own certificate: go on past it. "
+        warns = "The browser warns there of the market's own certificate: go on. " if shows_own_certificate else ""
         return (
-            "The link works on the Master's own machine only, since the Master listens on loopback."
-            f" {warns if shows_own_certificate else ''}For others, start it with an address that they reach, then make a new "
-            "link: windrow up --listen 0.0.0.0 --public ADDRESS"
+            f"The link works on the Master's own machine only, since the Master listens on loopback. {warns}For others, "
+            "start it with an address that they reach, then make a new link: windrow up --listen 0.0.0.0 --public ADDRESS"
         )
     if not shows_own_certificate:
         return None
