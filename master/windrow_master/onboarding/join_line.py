@@ -45,8 +45,9 @@ def link_note(https_url: str, shows_own_certificate: bool) -> str | None:
     if is_loopback(https_url):
         warns = "The browser warns there of the market's own certificate: go on. " if shows_own_certificate else ""
         return (
-            f"The link works on the Master's own machine only, since the Master listens on loopback. {warns}For others, "
-            "start it with an address that they reach, then make a new link: windrow up --listen 0.0.0.0 --public ADDRESS"
+            f"The link works on the Master's own machine only, since the Master listens on loopback. {warns}For "
+            "others, start it with an address that they reach, then make a new link: "
+            "windrow up --listen 0.0.0.0 --public ADDRESS"
         )
     if not shows_own_certificate:
         return None
