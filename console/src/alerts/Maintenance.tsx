@@ -10,7 +10,7 @@ import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { count, exact, listed, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
-import { Empty, Panel, TYPING_MS } from "../parts/page.tsx";
+import { Empty, Panel, ProblemNote, TYPING_MS } from "../parts/page.tsx";
 import { Subject } from "../parts/Subject.tsx";
 import { State } from "../parts/state.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
@@ -109,7 +109,7 @@ function Add({ close }: { close: () => void }) {
   const [draft, setDraft] = useState({ hosts: "", starts: "", seconds: SPANS[0]![0], reason: "" });
   const change = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part });
   const [typed] = useDebouncedValue(draft.hosts, TYPING_MS);
-  const plan = useQuery({ ...maintenancePlan(namesIn(typed)), enabled: namesIn(typed).length > 0 }).data;
+  const plan = useQuery({ ...maintenancePlan(namesIn(typed)), enabled: namesIn(typed).length > 0 });
   const body = () => {
     const starts = draft.starts ? new Date(draft.starts) : new Date();
     const ends_at = new Date(starts.getTime() + draft.seconds * 1000).toISOString();
@@ -117,7 +117,7 @@ function Add({ close }: { close: () => void }) {
     return { hosts: namesIn(draft.hosts), starts_at, ends_at, reason: draft.reason };
   };
   const act = useChange(() => post(PATH, body()), { lists: LISTS, said: "The maintenance is planned", close });
-  const ready = namesIn(draft.hosts).length > 0;
+  const ready = namesIn(draft.hosts).length > 0 && plan.error === null;
   return (
     <FormDialog title="Plan maintenance" close={close} act={act} ready={ready} submit="Declare it">
       <TextInput
@@ -127,11 +127,12 @@ function Add({ close }: { close: () => void }) {
         onChange={(event) => change({ hosts: event.currentTarget.value })}
         data-autofocus
       />
-      {plan && (
+      {plan.error && <ProblemNote error={plan.error} />}
+      {plan.data && (
         <Text size="sm">
-          {plan.earliest_start === null
-            ? `${count(plan.open_ended)} of ${count(plan.leases)} leases there have no duration.`
-            : `Nothing runs there any more, by its duration, from ${exact(plan.earliest_start)} on.`}
+          {plan.data.earliest_start === null
+            ? `${count(plan.data.open_ended)} of ${count(plan.data.leases)} leases there have no duration.`
+            : `Nothing runs there any more, by its duration, from ${exact(plan.data.earliest_start)} on.`}
         </Text>
       )}
       <TextInput

@@ -58,7 +58,8 @@ class Accesses:
 
     def _tell_news(self, trunk: Trunk, *, is_attached: bool) -> None:
         if self._news is not None:
-            drained, hosts = self.is_drained(trunk.access_id), len(trunk.routes)
+            drained = self.is_drained(trunk.access_id)
+            hosts = sum(not route.is_second for route in trunk.routes.values())
             self._news(AccessNews(trunk.access_id, trunk.region, is_attached, drained, hosts))
 
     def forget(self) -> bool:

@@ -243,5 +243,5 @@ def _ended(alert: Alert) -> str:
         return alert.fields["ended"]
     assert alert.fired_at_ns is not None and alert.resolved_at_ns is not None, "only what was told is told to be over"
     began, minutes = time_text(alert.fired_at_ns), (alert.resolved_at_ns - alert.fired_at_ns) // MINUTE
-    more = f" It came back {alert.flaps} times." if alert.flaps else ""
+    more = f" It came back {alert.flaps} time{'s' * (alert.flaps > 1)}." if alert.flaps else ""
     return f"It is over. It was told at {began}, and lasted {minutes} min.{more}"

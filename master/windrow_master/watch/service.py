@@ -65,7 +65,7 @@ SILENCES_MAX: Final = 1_000
 """Of one owner."""
 PREVIEW_NS: Final = 7 * DAY
 PREVIEW_EVENTS: Final = 5_000
-PREVIEW_SERIES: Final = 20
+PREVIEW_SERIES: Final = 400
 PREVIEW_STEP_NS: Final = 5 * MINUTE
 
 

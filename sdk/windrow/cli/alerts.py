@@ -207,7 +207,7 @@ def rule_preview(
     if as_json:
         print_json(seen)
         return
-    more = "" if seen["complete"] else " There was too much to look at all of it."
+    more = "" if seen["complete"] else " Only a part of it was looked at: narrow it with --where."
     say(f"It would have fired {seen['count']} times in the last 7 days.{more}")
     for one in seen["firings"]:
         say(f"  {one['at']} to {one['until'] or 'now'}  {one['name']}")

@@ -13,8 +13,8 @@ from windrow.config import find
 from windrow.errors import WindrowClientError
 
 Check = tuple[str, bool, str]
-SAID: Final = frozenset(CONDITIONS) | {"host.lost", "host.quarantined", "relay.down"}
-"""Rules of alerts of which the list of what needs attention says the same, as it is now."""
+SAID: Final = frozenset(CONDITIONS) | {"host.lost", "host.quarantined", "relay.down", "host.maintenance"}
+"""Rules of alerts of which the list of what needs attention says the same, as it is now; and what is planned."""
 RENTED: Final = ("balance.", "budget.", "cluster.", "job.", "lease.", "volume.")
 """The beginnings of rules about what is rented: the market is well all the same."""
 
@@ -69,7 +69,7 @@ def _need(group: Any) -> Check:
 
 
 def _is_unsaid(rule: str) -> bool:
-    return rule not in SAID and not rule.startswith(RENTED)
+    return rule not in SAID and not rule.startswith((*RENTED, "alertrule_"))
 
 
 def _alert(one: Any) -> Check:

@@ -20,7 +20,7 @@ maintenance_app = typer.Typer(
 
 Item = dict[str, Any]
 WINDOWS: Final = Kind(
-    "maintenance window", "maintenance_", lambda api, _: api.items("/maintenance-windows"), names=lambda item: ()
+    "maintenance", "maintenance_", lambda api, _: api.items("/maintenance-windows"), names=lambda item: ()
 )
 Hosts = Annotated[list[str] | None, typer.Argument(metavar="[HOST]...", help="Hosts by name or id.")]
 Where = Annotated[

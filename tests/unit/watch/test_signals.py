@@ -126,6 +126,7 @@ def test_faults_of_one_card_are_told_together_and_a_drained_host_has_none() -> N
     ]
     drained = Known(replace(HOST, conditions=ill, admin_state=AdminState.DRAINING))
     assert Clear("host_1", "gpu.lost") in read("host.draining", "host_1", facts=drained)
+    assert read("host.draining", "host_1", facts=drained, actor="master") == [], "for maintenance: told at its end"
     assert read("condition.raised", "host_1", code="gpu.lost:GPU-1", facts=drained) == []
     assert raised(read("condition.raised", "host_1", "cluster_1", code="gpu.lost:GPU-3", facts=drained))
 
