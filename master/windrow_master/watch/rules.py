@@ -1,7 +1,9 @@
 """The one table of built-in alert rules. Each condition that a person has to look at is a rule, too. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from shlex import quote
 from typing import Any, Final
 
 from windrow_master.market.limits import MARKS
@@ -46,7 +48,7 @@ class Rule:
             "rule": self.code,
             "severity": severity,
             "title": f"{self.title}: {said['name']}",
-            "remedy": self.remedy,
+            "remedy": _NAMED.sub(lambda _: quote(said["name"]), self.remedy),
             "duration_ns": self.duration_ns,
             "settle_ns": self.settle_ns,
             "lasts_ns": self.lasts_ns,
@@ -55,6 +57,8 @@ class Rule:
         return Raise(**own | said)
 
 
+_NAMED: Final = re.compile(r"\b(JOB|CLUSTER)\b")
+"""In a remedy: what the alert is about, by its name."""
 _PAGE, _TICKET = Severity.PAGE, Severity.TICKET
 _HOST, _RENTER, _OPERATORS = "operators, the host's owner", "the renter", "operators"
 _WHY: Final = "Read the job's log: `windrow logs JOB`."
