@@ -43,8 +43,11 @@ def _note(kind: str, text: str = "", actor: str = ME) -> Json:
     return {"at": at(), "actor": actor, "kind": kind, "text": text or None}
 
 
+WHOLE = {"audiences", "affected", "notes", "messages", "cause_name"}
+
+
 def _short(alert: Json) -> Json:
-    return {key: value for key, value in alert.items() if key not in {"audiences", "affected", "notes", "messages"}}
+    return {key: value for key, value in alert.items() if key not in WHOLE}
 
 
 def alert_routes(app: FastAPI, world: World) -> None:

@@ -91,7 +91,7 @@ function OpenJupyter({ cluster }: { cluster: Cluster }) {
           </a>
         )}
       </Group>
-      {open.data && new URL(open.data.url).hostname.endsWith("localhost") && (
+      {open.data && new URL(open.data.url, window.location.href).hostname.endsWith("localhost") && (
         <Text size="sm" className="wr-quiet">
           Its certificate is this market's own: the browser warns of it once. Go on there, at "Advanced".
         </Text>

@@ -152,7 +152,7 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       </Text>
       <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
       {passed && (
-        <Text size="sm" className="wr-tone-bad" role="alert">
+        <Text size="sm" className="wr-tone-bad" role="status">
           This is no more than what is used already: what runs is ended at once.
         </Text>
       )}
