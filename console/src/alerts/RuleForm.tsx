@@ -189,7 +189,8 @@ function Fired({ found }: { found: RulePreview }) {
     <Stack gap={6} style={{ flex: 1, minWidth: 0 }}>
       <Text size="sm">
         In the last 7 days it would have fired <strong>{found.count === 0 ? "never" : times}</strong>.
-        {!found.complete && " Only a part of it was looked at, since there is so much of it: narrow the rule to see the rest."}
+        {!found.complete &&
+          " Only a part of it was looked at, since there is so much of it: narrow the rule to see the rest."}
       </Text>
       {found.count > 0 && (
         <svg viewBox="0 0 700 14" width="100%" height={14} preserveAspectRatio="none" aria-hidden="true">
