@@ -26,6 +26,9 @@ class StoredFacts:
         self._uow = uow
         self._hosts: dict[str, Host | None] = {}
         self._windows: dict[str, str] | None = None
+        self._concerned: dict[int, frozenset[str]] = {}
+        self.told: dict[str, int] = {}
+        """How often each own rule fired in this transaction."""
 
     def host(self, host_id: str) -> Host | None:
         """One host."""
@@ -85,6 +88,11 @@ class StoredFacts:
 
     def concerned(self, row: EventRow) -> frozenset[str]:
         """The accounts that an event is about: those that may see it."""
+        if row.number not in self._concerned:
+            self._concerned[row.number] = self._read_concerned(row)
+        return self._concerned[row.number]
+
+    def _read_concerned(self, row: EventRow) -> frozenset[str]:
         found: set[str | None] = set()
         for one in row.subjects:
             match one.partition("_")[0]:

@@ -99,10 +99,18 @@ def planned(hosts: int, leases: Sequence[Cluster], now_ns: int) -> Plan:
 # --- what others ask ---
 
 
+LOUD: Final = ("host.quarantined", "claim.", "disputed.")
+"""The beginnings of rules about hosts that say what is not so."""
+
+
 def quiet_until(uow: UnitOfWork, rule: str, cause: str, audiences: tuple[str, ...]) -> int | None:
-    """Until when silences and maintenance windows cover an alert; None: it may be told."""
+    """Until when silences and maintenance windows cover an alert; None: it may be told. That a host lies is no work on
+    it, and is told in a window of its owner."""
     now_ns, silence_ns = uow.now_wall_ns, silenced_until(uow, rule, cause, audiences)
-    ends = [one.until_ns for one in uow[WindowRepository].open() if one.runs(now_ns) and one.covers(cause)]
+    found = [one for one in uow[WindowRepository].open() if one.runs(now_ns) and one.covers(cause)]
+    if rule.startswith(LOUD):
+        found = [one for one in found if one.owner == OPERATORS]
+    ends = [one.until_ns for one in found]
     return max([*ends, *([] if silence_ns is None else [silence_ns])], default=None)
 
 

@@ -19,7 +19,7 @@ from windrow_proto.metrics import METRICS, Metric
 from windrow_proto.metrics import Scope as MetricScope
 from windrow_proto.units import DAY, SECOND
 
-RULES_MAX: Final = 100
+RULES_MAX: Final = 20
 """Of one owner."""
 COUNT_MAX: Final = 100
 """Events that one rule counts."""

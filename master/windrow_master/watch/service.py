@@ -6,7 +6,7 @@ time   ─due───────▶
 """
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,6 +56,8 @@ T = TypeVar("T")
 
 EVENTS_MAX: Final = 500
 """Events in one transaction: others that write wait some milliseconds for it."""
+OWN_MAX: Final = 20
+"""Times that one own rule fires by one transaction: it is one alert of many by then."""
 PAUSE_NS: Final = SECOND // 10
 """Between two turns, so that a burst of events is read together."""
 RECONCILE_NS: Final = 5 * MINUTE
@@ -108,6 +110,8 @@ class AlertService:
         self._engine = AlertEngine(notifier, windows)
         self._queue = WorkQueue[str](clock)
         self._own: tuple[OwnRule, ...] = ()
+        self._times_of: dict[str, deque[tuple[int, int]]] = {}
+        """By own rule: number and time of the last events that fit."""
         self._kinds = frozenset(READERS)
         self._told: set[levels.Key] | None = None
         self._idle, self._rules = Waits(), Waits()
@@ -192,12 +196,27 @@ class AlertService:
         for rule in self._own:
             if rule.event_kind != row.kind or not own_rules.fits_event(rule, row, facts.concerned(row)):
                 continue
-            first = uow.events.number_at(row.at_ns - rule.duration_ns) if rule.threshold > 1 else row.number
-            rows = uow.events.newest(kind=row.kind, first=first, before=row.number + 1, limit=own_rules.COUNT_MAX)
-            times = [one.at_ns for one in rows if own_rules.fits_event(rule, one, facts.concerned(one))]
-            if own_rules.is_enough(rule, times, row.at_ns):
+            if (told := facts.told.get(rule.rule_id, 0)) >= OWN_MAX:
+                continue
+            if own_rules.is_enough(rule, self._times(uow, rule, row, facts), row.at_ns):
+                facts.told[rule.rule_id] = told + 1
                 cause = next(iter(rule.scope.values()), next(iter(row.subjects), row.kind))
                 self._engine.take(uow, facts.apart(rule.raised(cause, cause, row.kind, row.text)))
+
+    def _times(self, uow: UnitOfWork, rule: OwnRule, row: EventRow, facts: StoredFacts) -> list[int]:
+        """When the last events came that fit, with this one. They are kept in memory, and read once in a term."""
+        if rule.threshold <= 1:
+            return [row.at_ns]
+        times = self._times_of.get(rule.rule_id)
+        if times is None:
+            first = uow.events.number_at(row.at_ns - rule.duration_ns)
+            rows = uow.events.newest(kind=row.kind, first=first, before=row.number, limit=EVENTS_MAX)
+            fit = [one for one in reversed(rows) if own_rules.fits_event(rule, one, facts.concerned(one))]
+            times = deque([(one.number, one.at_ns) for one in fit], maxlen=own_rules.COUNT_MAX)
+            self._times_of[rule.rule_id] = times
+        if not times or times[-1][0] < row.number:  # a transaction that failed is tried again
+            times.append((row.number, row.at_ns))
+        return [at_ns for _, at_ns in times]
 
     def _take(self, found: Iterable[Signal], uow: UnitOfWork) -> None:
         facts = StoredFacts(uow)
@@ -235,6 +254,7 @@ class AlertService:
         return whole
 
     async def _read_rules(self) -> None:
+        self._times_of.clear()
         self._own = tuple(await self._store.read(lambda uow: uow[AlertRepository].rules()))
         self._kinds = frozenset(READERS) | {rule.event_kind for rule in self._own if rule.event_kind is not None}
 
@@ -459,7 +479,8 @@ class AlertService:
 
         def read(uow: UnitOfWork) -> tuple[Sequence[AlertMessage], int, int]:
             mine = _inboxes(principal)
-            return uow[AlertRepository].inbox(mine, before, limit), *uow[AlertRepository].unread(mine, principal.actor)
+            found = [_of(principal, one) for one in uow[AlertRepository].inbox(mine, before, limit)]
+            return found, *uow[AlertRepository].unread(mine, principal.actor)
 
         return await self._store.read(read)
 
@@ -555,14 +576,28 @@ def _view(uow: UnitOfWork, principal: Principal, alert: Alert) -> AlertView:
         _discreet(uow, principal, alert, alert),
         StoredFacts(uow).name_of(alert.cause),
         repository.has_now(alert_id, NAMES_MAX),
-        repository.audiences(alert_id),
+        _seen(principal, repository.audiences(alert_id)),
         repository.subjects(alert_id),
         [_discreet(uow, principal, alert, one) for one in repository.notes(alert_id)],
-        [_discreet(uow, principal, alert, one) for one in repository.messages(alert_id)],
+        [_of(principal, _discreet(uow, principal, alert, one)) for one in repository.messages(alert_id)],
     )
 
 
+def _seen(principal: Principal, audiences: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that the caller may know: who else is told says who rents."""
+    own = _audience(principal)
+    return audiences if own is None else tuple(one for one in audiences if one in (OPERATORS, own))
+
+
+def _of(principal: Principal, message: AlertMessage) -> AlertMessage:
+    return replace(message, audiences=_seen(principal, message.audiences))
+
+
 def _noted(uow: UnitOfWork, principal: Principal, alert: Alert, kind: str, text: str = "") -> None:
+    others = set(uow[AlertRepository].audiences(alert.alert_id)) - {OPERATORS, principal.account_id}
+    if others and Role.OPERATOR not in principal.roles:
+        said = "Other projects are told of this alert, too, and would read it. It ends by itself."
+        raise Conflict(said, subject=alert.alert_id)
     uow[AlertRepository].note(alert.alert_id, uow.now_wall_ns, principal.actor, kind, text)
     said = f"{alert.title}: {kind}" + (f": {text}" if text else "")
     fields = {"rule": alert.rule, "cause": alert.cause}

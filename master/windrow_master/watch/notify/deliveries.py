@@ -10,6 +10,7 @@ of which every try fails is tried by its oldest messages alone, and the others w
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -49,6 +50,8 @@ LOOK_NS: Final = SECOND // 10
 AT_ONCE: Final = 4
 """Tries of one channel."""
 CHANNELS_AT_ONCE: Final = 16
+OWNER_AT_ONCE: Final = 4
+"""Of these, channels of one owner."""
 AGAIN_NS: Final = 2 * SECOND
 """Before a channel is looked at again whose tries could not be recorded."""
 MAIL: Final = "mail:"
@@ -70,6 +73,8 @@ class DeliveryService:
         """Channels of which every try of the last round failed."""
         self._problems: dict[str, tuple[str, int]] = {}
         self._slots = asyncio.Semaphore(CHANNELS_AT_ONCE)
+        self._shares = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(OWNER_AT_ONCE))
+        """By owner: one whose receivers are slow delays nobody else."""
 
     def conditions(self) -> Iterator[Stated]:
         """The channels of the installation that gave up a message, until one goes through, for a day."""
@@ -145,9 +150,8 @@ class DeliveryService:
         """Send what a channel has to send, until nothing is due or a round of tries fails."""
         pause_ns = 0
         try:
-            async with self._slots:
-                while await self._round(channel_id):
-                    pass
+            while await self._round(channel_id):
+                pass
         except WindrowError as error:  # of the store: what was sent is sent again, with the same id
             log.warning("delivery_not_recorded", channel=channel_id, code=error.code, error=error.detail)
             pause_ns = AGAIN_NS
@@ -169,7 +173,7 @@ class DeliveryService:
                 lambda uow: uow[repository].give_up(channel_id, said, uow.now_wall_ns), name="delivery.gone"
             )
             return False
-        async with asyncio.TaskGroup() as group:
+        async with self._shares[channel.owner], self._slots, asyncio.TaskGroup() as group:
             messages = [[one.message for one in unit] for unit in found]
             sending = [group.create_task(self._sender.send(channel, unit)) for unit in messages]
         tried = list(zip(found, [one.result() for one in sending], strict=True))

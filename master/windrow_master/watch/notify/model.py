@@ -21,9 +21,11 @@ RULES_MAX: Final = 50
 URL_MAX: Final = 1_000
 RANKS: Final = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
 HOST_OF_SERVICE: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("slack", "discord", "tgram", "pagerduty", "opsgenie", "pover", "gchat", "wxteams"), r".+"),
+    **dict.fromkeys(
+        ("slack", "discord", "tgram", "pagerduty", "opsgenie", "pover", "gchat", "wxteams"), r"[A-Za-z0-9_:@/.%#+=~-]+"
+    ),
     "ntfys": r"[A-Za-z0-9_-]{1,64}",
-    "workflows": r"[a-z0-9.-]+\.(?:logic\.azure\.com|powerplatform\.com)(?::443)?/.+",
+    "workflows": r"[a-z0-9.-]+\.(?:logic\.azure\.com|powerplatform\.com)(?::443)?/[A-Za-z0-9_/.%=~-]+",
 }
 """Services of apprise that are allowed, with the form of what follows `NAME://`. Each of them sends to hosts of its
 own vendor alone, by TLS: apprise makes its calls itself, so that no other check of addresses would hold."""
@@ -147,7 +149,7 @@ def check_target(kind: ChannelKind, target: str) -> str:
     scheme, _, rest = target.partition("://")
     rest, _, query = rest.partition("?")
     form = HOST_OF_SERVICE.get(scheme)
-    if form is None or not re.fullmatch(form, rest) or (query and not _QUERY.fullmatch(query)):
+    if form is None or "://" in rest or not re.fullmatch(form, rest) or (query and not _QUERY.fullmatch(query)):
         words = (
             f"target: apprise is allowed for {', '.join(sorted(HOST_OF_SERVICE))}, and with region, priority, format"
         )

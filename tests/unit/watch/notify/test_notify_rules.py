@@ -135,3 +135,9 @@ def test_apprise_is_an_extra_and_is_handed_what_was_checked() -> None:
         with pytest.raises(Unavailable, match="does not know this URL"):
             apprise_services.send("slack://", "title", "text", "warning")
     assert told[0] == {"http_redirects": False}
+
+
+@pytest.mark.parametrize("more", [",json://127.0.0.1/x", " json://a/", ";form://a/", "/json://127.0.0.1/x"])
+def test_one_target_of_apprise_is_one_service(more: str) -> None:
+    with pytest.raises(InvalidInput):
+        check_target(ChannelKind.APPRISE, f"slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ{more}")
