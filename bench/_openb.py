@@ -32,7 +32,7 @@ class Node(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """A request of the trace; models: those that will do, none: any."""
+    """A request of the trace. models: it takes one of these; empty: any model."""
 
     cpu: int
     memory: int
@@ -90,7 +90,7 @@ def arrivals(pods: list[Pod], total: int, seed: int) -> list[Pod]:
 
 
 class Cluster:
-    """What is left of each host, kept apart from the engine: the judge of its answers."""
+    """The free capacity of each host. It is counted apart from the engine, to judge its answers."""
 
     def __init__(self, nodes: list[Node]) -> None:
         self.names = sorted({node.model for node in nodes})
@@ -126,7 +126,8 @@ class Cluster:
 
 @dataclass
 class Outcome:
-    """Of one run. allocated: percent at 100 % arrived; wrong: answers that were illegal, or "no" where it fits."""
+    """The result of one run. allocated: percent of all GPUs once everything has arrived. wrong: answers that break a
+    capacity, or say "no" where the request fits."""
 
     allocated: float
     refused: int
@@ -236,8 +237,8 @@ class Fgd:
 
 
 def insisting(pods: list[Pod], nodes: list[Node]) -> list[Pod]:
-    """A mix of our own, of gpuspec25: a third of the GPU requests insist on models, and those that insist on a T4 ask
-    for 1.25 of all T4 when the demand is that of the whole cluster."""
+    """A mix of our own, made of gpuspec25. A third of the GPU requests insist on a model. Those for a T4 ask for 1.25
+    times all T4, once the whole demand equals the cluster."""
     free = [pod for pod in pods if not pod.models]
     tied = [pod for pod in pods if pod.models]
     only = [pod for pod in tied if pod.models == {"T4"}]

@@ -45,7 +45,7 @@ GOAL_PER_S, GOAL_P99_MS, GOAL_GROWTH, GOAL_NO_MS, GOAL_GANG_MS = 4_000, 1.0, 2.0
 
 
 def best_fit(engine: Engine, request: Request) -> int:
-    """The peer: the host with the least left of those that fit, by whole columns; -1 for none."""
+    """The peer: of the hosts that fit, the one with the least left, found by whole columns. -1: none fits."""
     columns, size = engine.fleet.columns, engine.fleet.size
     cpu, idle = columns["cpu"][:size], engine.fleet.rows[:size, IDLE]
     fits = (cpu >= request.cpu) & (columns["memory"][:size] >= request.memory) & columns["is_open"][:size]

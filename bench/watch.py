@@ -32,8 +32,8 @@ GOAL_PERCENT: Final = 5.0
 
 
 def troubles(plan: Plan, chance: random.Random) -> dict[str, list[tuple[int, str]]]:
-    """What the hosts say in one part: by the place of a batch the hosts' numbers, and a condition that holds from then
-    on; empty: it is over. All are over at the end."""
+    """The conditions in one part: for each batch, by its place, pairs of a host's number and a condition that begins
+    there. An empty condition ends it. All have ended with the part."""
     count = max(1, round(plan.hosts * RAISED_PER_HOST_HOUR * PART_BATCHES * PERIOD_S / 3600))
     found: dict[str, list[tuple[int, str]]] = {str(place): [] for place in range(PART_BATCHES)}
     for host in chance.sample(range(plan.hosts), count):

@@ -72,8 +72,8 @@ the same. `make conditions` writes this page from `proto/windrow_proto/xids.py`;
 | hardware, driver | the host's; unless it is only a record, the GPU is faulty, its lease ends, it is verified again |
 
 A number that is not here is put down to the host. Source of the facts: NVIDIA, "Xid Errors", section "Analyzing Xid
-Errors with the Xid Catalog", and for older cards its section about older GPUs. The words are ours. The program's are
-those that NVIDIA's device plugin for Kubernetes passes over, and those that the catalogue puts down to applications.
+Errors with the Xid Catalog", and for older cards its section about older GPUs. The words are ours. A code is
+the program's if NVIDIA's device plugin for Kubernetes ignores it, or if the catalogue says that applications cause it.
 """
 ALERTS_HEAD: Final = """# Written by `make conditions` from master/windrow_master/watch/rules.py; change it there.
 # The Master decides what is told: silences, maintenance and what is grouped count here, too.

@@ -1,4 +1,4 @@
-// Maintenance windows: those that are planned or run, the form that declares one, and the line on a host's page.
+// Maintenance windows: the list, the form that declares one, and the line on a host's page.
 import { Button, NativeSelect, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";

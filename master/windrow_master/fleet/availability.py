@@ -291,8 +291,8 @@ def _named(indices: Sequence[int]) -> str:
 
 
 def _remedies(troubles: Sequence[Trouble]) -> str:
-    """What to do, in a sentence each: of several troubles of one GPU, about the gravest alone, or they would
-    contradict each other."""
+    """One remedy for each GPU and for the host. A GPU with several troubles gets that of the gravest: others might
+    contradict it."""
     graded = sorted(troubles, key=lambda one: -1 if one.known is None else _GRAVITY[one.known])
     first = {one.gpu.uuid: one for one in reversed(graded) if one.gpu is not None}
     told = (one for one in troubles if one.gpu is None or first[one.gpu.uuid] is one)

@@ -138,7 +138,7 @@ class Classes:
         return found
 
     def near(self, needs: Needs, regions: frozenset[str]) -> list[int]:
-        """The masks of those that pass and lie in one of these regions."""
+        """The masks of the classes that pass and lie in one of these regions."""
         found = self._near.get((needs, regions))
         if found is None:
             passes = self.match(needs).passes
