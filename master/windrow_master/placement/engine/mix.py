@@ -37,7 +37,7 @@ SHORT_FROM: Final = 500
 
 
 _RATIOS: Final = np.arange(FINE, (RATIO + 1) * FINE, FINE)
-"""The upper ends of the classes of requests: processors for each card, in half processors."""
+"""The processors for each card that a class of requests asks for, in FINE parts of half a processor."""
 _LACKING: Final = np.maximum(0, _RATIOS[None, :] - np.arange(RATIO * FINE + 1)[:, None])
 """What it lacks where there are so many parts for each card."""
 
