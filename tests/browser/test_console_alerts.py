@@ -9,6 +9,7 @@ from tests.browser.pretend_alerts import HOST, add_alert, add_delivery
 from tests.browser.pretend_master import Served
 from tests.browser.pretend_records import trouble
 from tests.browser.test_console_states import signed_in
+from tests.waiting import poll_async
 
 Pretend = Callable[..., Served]
 
@@ -111,7 +112,7 @@ async def test_a_webhook_is_added_tested_paused_and_a_message_sent_again(page: P
     mail = page.get_by_role("radiogroup", name="Alerts by mail")
     await mail.get_by_text("All").click()
     await expect(mail.get_by_role("radio", name="All")).to_be_checked()
-    assert served.world.alert_mail == "all"
+    await poll_async(lambda: served.world.alert_mail == "all", what="the level is saved")
 
 
 async def test_each_home_begins_with_its_open_alerts_and_says_nothing_twice(page: Page, pretend: Pretend) -> None:

@@ -272,7 +272,9 @@ def test_tunnels_that_end_in_the_moment_their_cluster_does_take_nothing_with_the
         for one in connections:
             with contextlib.suppress(OSError):
                 one.close()
-        wait_for(lambda: len(served.ended()) == len(connections))
+        # One whose opening took too long was opened again: it has ended too.
+        poll(lambda: len(served.ended()) >= len(connections), what=f"{len(connections)} ends of tunnels")
+        assert len({event["fields"]["tunnel"] for event in served.ended()}) >= len(connections)
     assert served.renter.stack.deaths() == []
 
 
