@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import uuid
 from collections.abc import Iterator
@@ -268,7 +269,7 @@ def test_a_gpu_that_is_withheld_is_no_idle_one_in_any_list(renter: Renter, cards
     wait_for(lambda: _states(renter) == ["idle"] * len(listed))
 
     assert sorted(listed) == ["idle"] * (len(listed) - 1) + ["paused"]
-    assert "paused: " in shown
+    assert [line.split()[-1] for line in shown.splitlines() if re.match(r"GPU +2 ", line)] == ["paused"]
 
 
 def _states(renter: Renter) -> list[str]:
