@@ -260,6 +260,7 @@ def test_two_programs_of_one_processor_each_share_a_host_of_several(renter: Rent
 @pytest.mark.case("M-12")
 def test_a_gpu_that_is_withheld_is_no_idle_one_in_any_list(renter: Renter, cards: FakeNvml) -> None:
     host = renter.host()["name"]
+    wait_for(lambda: set(_states(renter)) == {"idle"})
     cards.state.gpu(2).throttle = THROTTLED
     try:
         wait_for(lambda: "paused" in _states(renter))
