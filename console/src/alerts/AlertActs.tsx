@@ -6,12 +6,12 @@ import { useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery } from "../api/queries.ts";
 import type { Alert, WholeAlert } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
 import { nameOf } from "../identity/session.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { Same } from "../parts/Same.tsx";
+import { operand, quoted } from "../parts/shell.ts";
 import { showUndo } from "../parts/undo.tsx";
 import { mayAct, SPANS } from "./alerts.ts";
 

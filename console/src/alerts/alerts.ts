@@ -1,8 +1,8 @@
 // What the pages of alerts say and ask: words and tones, an own rule from its form, what is said twice. Pure.
 import type { Alert, Attention, Delivery, InboxMessage, OwnRule, OwnRuleRequest, Role } from "../api/types.ts";
 import type { Product } from "../app/pages.ts";
-import { quoted } from "../clusters/request.ts";
 import { count, duration, listed, plain } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import type { Tone } from "../parts/states.ts";
 
 type Severity = Alert["severity"];

@@ -1,7 +1,7 @@
 // Channels as their form has them, and in words. Pure.
 import type { Channel, ChannelScope, ChannelSettings, Role } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { plain } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 
 export const KIND_NAMES: Record<Channel["kind"], string> = { mail: "Mail", webhook: "Webhook", apprise: "Chat" };
 export const SCOPE_NAMES: Record<ChannelScope, string> = {

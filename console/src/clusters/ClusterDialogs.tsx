@@ -11,9 +11,10 @@ import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { amount, count, perHour, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { useNow, When } from "../parts/state.tsx";
 import { LoginAgain } from "./RegistryLogin.tsx";
-import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, shownWith, withLogin } from "./request.ts";
 import { isDear, totalAtEnd } from "./startup.ts";
 
 /** More hosts join, or the highest ranks go. */

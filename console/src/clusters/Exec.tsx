@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from "react";
 import { execInside } from "../api/exec.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { grown, type LogText, NO_LOG, shown } from "./logs.ts";
-import { quoted, splitCommand } from "./request.ts";
+import { splitCommand } from "./request.ts";
 
 interface Output {
   argv: string;

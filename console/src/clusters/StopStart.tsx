@@ -10,9 +10,10 @@ import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { plain } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { Fit } from "./Fit.tsx";
 import { LoginAgain } from "./RegistryLogin.tsx";
-import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, shownWith, withLogin } from "./request.ts";
 
 interface Props {
   cluster: Cluster;

@@ -5,11 +5,11 @@ import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { schedules as schedulesQuery } from "../api/queries.ts";
 import type { ReportRequest, ReportSchedule } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { When } from "../parts/state.tsx";
 import { PERIODS, TIMES, type Wanted } from "./reports.ts";
 

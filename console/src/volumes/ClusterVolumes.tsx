@@ -4,10 +4,10 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { postLong } from "../api/client.ts";
 import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Cluster, SavedVolumes, Volume } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { bytes, count, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { State, When } from "../parts/state.tsx";
 import { partsOf } from "./volumes.ts";
 
