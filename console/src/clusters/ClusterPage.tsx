@@ -3,6 +3,7 @@ import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import {
   cluster as clusterQuery,
   jobs as jobsQuery,
@@ -101,7 +102,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           {up ? (
             <Exec clusterId={cluster.id} />
           ) : (
-            <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This cluster has ended" : "Not running yet"}>
+            <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This machine has ended" : "Not running yet"}>
               Commands run inside while the machine is running.
             </Empty>
           )}
@@ -228,6 +229,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
   const me = useQuery(meQuery).data;
   return (
     <>
+      <AlertsOf cause={cluster.id} />
       {cluster.problem && (
         <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }}>
           <span className="wr-break">{plain(cluster.problem)}</span>

@@ -45,7 +45,7 @@ export function StopAsked(props: Props) {
         </Text>
         {act.error && <ProblemNote error={act.error} />}
         <DialogFoot close={close} color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
-          Stop cluster
+          Stop machine
         </DialogFoot>
         <Same method="POST" path={path} command={`windrow cluster stop ${quoted(cluster.id)} --yes`} />
       </Stack>
@@ -88,7 +88,7 @@ export function StartAsked(props: Props) {
         <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />
         {act.error && <ProblemNote error={act.error} />}
         <DialogFoot close={close} loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>
-          Start cluster
+          Start machine
         </DialogFoot>
         <Same
           method="POST"

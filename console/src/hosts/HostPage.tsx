@@ -4,6 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import { HostMaintenance } from "../alerts/Maintenance.tsx";
 import { post } from "../api/client.ts";
 import { events as eventsQuery, host as hostQuery, me as meQuery } from "../api/queries.ts";
@@ -165,6 +166,7 @@ function Overview({ host, frames }: Reading) {
           {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
         </Text>
       )}
+      <AlertsOf cause={host.id} />
       <HostMaintenance hostId={host.id} />
       <Troubles host={host} found={host.conditions} cards={host.gpus} />
       <Figures host={host} frames={frames} />

@@ -4,6 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import { freshKey, post, send } from "../api/client.ts";
 import { forecast as forecastQuery, job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
@@ -60,6 +61,7 @@ function JobView({ job }: { job: Job }) {
         id={job.id}
         actions={(over ? mine : manages || mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
+      <AlertsOf cause={job.group_id} />
       {job.reason && !job.refusal && (
         <div
           className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}

@@ -6,11 +6,10 @@ export function faultsOf(error: unknown): Partial<Record<string, string>> {
   if (!(error instanceof ApiProblem)) return {};
   const { subject, detail, reasons } = error.problem;
   const told = reasons.filter((one) => one.about).map(({ about, text }) => [about, text] as const);
-  const of = told.length > 0 ? told : subject ? [[subject, detail] as const] : [];
-  return Object.fromEntries(of.map(([field, text]) => [field, sentence(text.replace(`${field}: `, ""))]));
+  const [, field = subject, text = detail] = /^([a-z_.]+): (.+)$/s.exec(detail) ?? [];
+  const of = told.length > 0 || !field ? told : [[field, text] as const];
+  return Object.fromEntries(of.map(([name, said]) => [name, said.charAt(0).toUpperCase() + said.slice(1)]));
 }
-
-const sentence = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** True if the form shows all of them at its fields, so that no note has to. */
 export function isAtFields(error: unknown, fields: readonly string[]): boolean {
