@@ -247,16 +247,16 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     asked = item["request"]
     facts(
         [
-            ("Job", f"{item['name']} {item['id']}"),
+            ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
             ("State", f"{item['state']} {item['reason'] or ''}"),
             *_waits(item.get("refusal")),
-            *request_facts(asked),
+            *request_facts(asked, asked["host_id"] and resolving.called(api, "/hosts", asked["host_id"])),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", money_text(item["cost_so_far"])),
             *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
-            *[("Comes after", one) for one in asked["after"]],
+            *[("Comes after", resolving.called(api, "/jobs", one)) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
             *usage_rows(used),
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
@@ -308,7 +308,8 @@ def _stretch(one: dict[str, Any]) -> str:
 
 def _attempt(one: dict[str, Any]) -> str:
     left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
-    return f"{one['cluster_id']}: {one['outcome'] or 'goes on'}; {left}; {one['cost']}"
+    machine, said = resolving.short(one["cluster_id"]), one["outcome"] or "goes on"
+    return f"machine {machine}: {said}; {left}; cost {money_text(one['cost'])}"
 
 
 @job_app.command("doctor")

@@ -210,7 +210,7 @@ def _print_one(api: Client, item: Item) -> None:
         (one["kind"].capitalize(), one["name"]),
         ("State", f"{one['state']}: {why}" if why else one["state"]),
         ("Hosts", ", ".join(one["hosts"]) or None),
-        *request_facts(item["request"]),
+        *request_facts(item["request"], ", ".join(one["hosts"])),
         ("Price per hour", money_or_none(one["price_per_hour"])),
         ("Cost so far", money_or_none(one["cost_so_far"])),
         ("Started", one["started_at"] and ago(one["started_at"])),
