@@ -24,7 +24,8 @@ function wordsOf(line: string): string[] {
   }
 }
 
-export function Exec({ clusterId }: { clusterId: string }) {
+/** word: how a command line names it. */
+export function Exec({ clusterId, word }: { clusterId: string; word: string }) {
   const [line, setLine] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [output, setOutput] = useState<Output | null>(null);
@@ -99,7 +100,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
           method="POST"
           path={`/clusters/${clusterId}/exec`}
           body={{ argv: asked }}
-          command={`windrow cluster exec ${clusterId} -- ${asked.map(quoted).join(" ")}`}
+          command={`windrow cluster exec ${word} -- ${asked.map(quoted).join(" ")}`}
         />
       )}
       {output && (

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from windrow.cli.output import err, plain, print_whole, say, shown, size_text
 from windrow.errors import refusal_lines
-from windrow.words import counted, money_or_none, money_text, seconds_text
+from windrow.words import counted, money_or_none, money_text, seconds_text, state_name
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -76,7 +76,7 @@ def print_tested(plan: dict[str, Any]) -> None:
 
 def state_text(name: str, state: str, reason: Any) -> str:
     """The state of work as a sentence, with the reason where there is one."""
-    return f"{name} is {state}" + (f": {str(reason).rstrip('.')}." if reason else ".")
+    return f"{name} is {state_name(state)}" + (f": {str(reason).rstrip('.')}." if reason else ".")
 
 
 def print_addresses(cluster: dict[str, Any], to: Console) -> None:

@@ -28,7 +28,7 @@ from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
-from windrow.words import counted, money_text
+from windrow.words import counted, money_text, state_name
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -206,7 +206,7 @@ JOBS = Table(
     (
         id_column(),
         Column("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else ""), most=24),
-        Column("STATE", lambda j: j["state"]),
+        Column("STATE", lambda j: j["state"], show=state_name),
         Column("EXIT", lambda j: j["exit_code"], 2),
         money_column("COST", lambda j: j["cost_so_far"]),
         time_column("CREATED", lambda j: j.get("created_at"), 3),
@@ -248,7 +248,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     facts(
         [
             ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
-            ("State", f"{item['state']} {item['reason'] or ''}"),
+            ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
             *_waits(item.get("refusal")),
             *request_facts(asked, asked["host_id"] and resolving.called(api, "/hosts", asked["host_id"])),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
