@@ -164,7 +164,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await expect(dialog).to_have_count(0)
     for verb, phase in (("Stop", "Stopped"), ("Start", "Running")):
         await page.get_by_role("button", name=verb, exact=True).click()
-        act = dialog.get_by_role("button", name=f"{verb} cluster").click
+        act = dialog.get_by_role("button", name=f"{verb} machine").click
         if verb == "Start":
             await expect(dialog.get_by_test_id("plan")).to_contain_text("Fits")
         await forms.same(dialog, act, "POST", f"/clusters/[^/]+/{verb.lower()}")

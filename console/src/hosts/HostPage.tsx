@@ -18,7 +18,7 @@ import { Empty, Facts, Figure, known, Loaded, Panel, ProblemNote, Reasons } from
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
-import { operand } from "../parts/shell.ts";
+import { called } from "../parts/shell.ts";
 import { Meter, State, TestMoney, When } from "../parts/state.tsx";
 import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { CommandList } from "../records/CommandList.tsx";
@@ -403,7 +403,7 @@ function BandwidthPanel({ host }: { host: Host }) {
       <BandwidthHistory host={host} />
       {measure.error && <ProblemNote error={measure.error} />}
       {may && (
-        <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${operand(host.name)}`} />
+        <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${called(host)}`} />
       )}
     </Panel>
   );
@@ -485,7 +485,7 @@ function Slots({ host }: { host: Host }) {
       rows={host.slots}
       file={host.name}
       empty={
-        <Empty title="No slots" command={`windrow host show ${operand(host.name)}`}>
+        <Empty title="No slots" command={`windrow host show ${called(host)}`}>
           A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
         </Empty>
       }

@@ -6,7 +6,7 @@ import { verification as verificationQuery } from "../api/queries.ts";
 import type { CardVerification, Gpu, GpuPage, Host, PastVerification, Verification } from "../api/types.ts";
 import { bytes, count, DASH, measured, plain, words } from "../parts/format.ts";
 import { Command, Facts, Id, Loaded, Panel } from "../parts/page.tsx";
-import { operand } from "../parts/shell.ts";
+import { called } from "../parts/shell.ts";
 import { State, When } from "../parts/state.tsx";
 import { toneOf } from "../parts/states.ts";
 import { moment } from "../tables/columns.tsx";
@@ -64,7 +64,7 @@ export function CardEvidence({ gpu: { host_id: hostId, host_name, uuid, simulate
     <Loaded query={query} lines={4}>
       {(whole) => {
         const card = whole.gpus.find((one) => one.gpu_uuid === uuid);
-        if (!card) return <Never host={host_name} whole={whole} simulated={simulated} />;
+        if (!card) return <Never host={called({ id: hostId, name: host_name })} whole={whole} simulated={simulated} />;
         const past = whole.past.filter((one) => one.gpu_uuid === uuid && one.verification_id !== card.verification_id);
         return (
           <>
@@ -122,7 +122,7 @@ function Never({ host, whole, simulated }: { host: string; whole: Verification; 
           ? plain(whole.words)
           : "Not challenged yet. It is asked as soon as it is free; its owner can ask now:"}
       </Text>
-      {!simulated && <Command text={`windrow host verify ${operand(host)}`} label="next command" />}
+      {!simulated && <Command text={`windrow host verify ${host}`} label="next command" />}
     </>
   );
 }
@@ -147,7 +147,7 @@ export function HostVerification({ host }: { host: Host }) {
             {whole.gpus.length > 0 ? (
               <Cards host={host} whole={whole} />
             ) : (
-              <Never host={host.name} whole={whole} simulated={host.simulated} />
+              <Never host={called(host)} whole={whole} simulated={host.simulated} />
             )}
           </>
         )}
