@@ -18,7 +18,7 @@ def counted(count: int, noun: str) -> str:
 
 def state_name(code: str) -> str:
     """Of work in words, as the console says it."""
-    return "Saving results" if code == "Checkpointing" else code
+    return "Saving files" if code == "Checkpointing" else code
 
 
 def severity_name(code: str) -> str:

@@ -127,7 +127,7 @@ def _rule_routes(app: FastAPI, world: World) -> None:
 
     @app.post("/api/v1/alert-rules/preview")
     async def preview(body: Json = Body()) -> Any:
-        if "zone" in body["scope"]:
+        if "zone" in (body.get("scope") or {}):
             said = "scope: There is no label 'zone' here. There are: host, gpu, tier, region."
             return problem(422, "invalid_input", "Not valid", said, "scope")
         spans = [(86_400, 82_800), (3_600, None)] if body["threshold"] < 90 else []

@@ -249,7 +249,7 @@ export function plain(text: string | null | undefined): string {
 /** A state's word as a person reads it: `under_maintenance` becomes "Under maintenance". */
 export function words(state: string | null | undefined): string {
   if (!state) return DASH;
-  if (state === "Checkpointing") return "Saving results"; // it is not only of a checkpoint
+  if (state === "Checkpointing") return "Saving files"; // log and files are brought in; a checkpoint is none of it
   const spaced = plain(state)
     .replace(/[._-]+/g, " ")
     .replace(/\b(gpu|cpu|nvml|id|ssh|http)\b/gi, (short) => short.toUpperCase());

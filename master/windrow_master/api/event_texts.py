@@ -41,7 +41,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "host.verify_failed": "Verification failed",
     "host.verifying": "Verification started",
     "inventory.note": "Note about the inventory",
-    "job.checkpointing": "Job's results are saved",
+    "job.checkpointing": "Job's files are saved",
     "offer.priced": "Price changed",
     "organisation.owner_made": "Owner of an organisation made",
     "receipt.impossible": "Impossible receipt",

@@ -250,7 +250,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
             ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
             *_waits(item.get("refusal")),
-            *request_facts(asked, asked["host_id"] and resolving.called(api, "/hosts", asked["host_id"])),
+            *request_facts(asked, resolving.called(api, "/hosts", host) if (host := asked.get("host_id")) else None),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", money_text(item["cost_so_far"])),
