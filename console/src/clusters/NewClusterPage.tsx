@@ -1,4 +1,5 @@
-// The form of a new machine with all its fields; beside it, live, the host that would run it and the price, or the reasons against.
+// The form of a new machine with all its fields; beside it, live, the host that would run it and the price, or the
+// reasons against.
 import {
   Button,
   Checkbox,

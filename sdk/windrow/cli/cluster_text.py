@@ -126,7 +126,7 @@ def traffic(traffic: dict[str, Any]) -> str:
     return f"{counted(traffic['connections'], 'connection')} over HTTPS, {carried}"
 
 
-def hosts(cluster: Mapping[str, Any]) -> str:
+def hosts(cluster: dict[str, Any]) -> str:
     """Returns the names of the hosts of a cluster's members."""
     return ", ".join(str(one["host_name"]) for one in members(cluster) if one.get("host_name"))
 
