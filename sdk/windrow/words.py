@@ -16,6 +16,11 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
+def state_name(code: str) -> str:
+    """Of work in words, as the console says it."""
+    return "Saving files" if code == "Checkpointing" else code
+
+
 def severity_name(code: str) -> str:
     """In words; a code that is not known here stays."""
     return SEVERITIES.get(code, code)

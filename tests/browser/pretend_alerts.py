@@ -54,9 +54,10 @@ def alert_routes(app: FastAPI, world: World) -> None:
     """Alerts, the inbox, rules and silences."""
 
     @app.get("/api/v1/alerts")
-    async def alerts(state: str = "open") -> Json:
+    async def alerts(state: str = "open", cause: str = "") -> Json:
         def fits(alert: Json) -> bool:
-            return state in ("all", alert["state"]) or (state == "open" and alert["state"] != "resolved")
+            is_open = state == "open" and alert["state"] != "resolved"
+            return cause in ("", alert["cause"]) and (is_open or state in ("all", alert["state"]))
 
         return listed([_short(one) for one in world.alerts if fits(one)])
 
@@ -79,7 +80,8 @@ def alert_routes(app: FastAPI, world: World) -> None:
                 found |= {"state": "firing", "silenced_until": None}
             case "assign":
                 found |= {"assignee": said["assignee"] or None}
-        found["notes"].append(_note(verb, said.get("text") or said.get("assignee") or ""))
+        done = {"acknowledge": "acknowledged", "silence": "silenced", "unsilence": "unsilenced", "assign": "assigned"}
+        found["notes"].append(_note(done.get(verb, verb), said.get("text") or said.get("assignee") or ""))
         return found
 
     @app.get("/api/v1/inbox")
@@ -124,7 +126,10 @@ def _rule_routes(app: FastAPI, world: World) -> None:
         return world.alert_rules[-1]
 
     @app.post("/api/v1/alert-rules/preview")
-    async def preview(body: Json = Body()) -> Json:
+    async def preview(body: Json = Body()) -> Any:
+        if "zone" in (body.get("scope") or {}):
+            said = "scope: There is no label 'zone' here. There are: host, gpu, tier, region."
+            return problem(422, "invalid_input", "Not valid", said, "scope")
         spans = [(86_400, 82_800), (3_600, None)] if body["threshold"] < 90 else []
         firings = [
             {"name": "sim-000 GPU 0", "at": at(begin), "until": None if end is None else at(end)}
@@ -177,7 +182,10 @@ def _maintenance_routes(app: FastAPI, world: World) -> None:
         return row
 
     @app.post("/api/v1/maintenance-windows/plan")
-    async def plan(body: Json = Body()) -> Json:
+    async def plan(body: Json = Body()) -> Any:
+        if "nothere" in body["hosts"]:
+            said = "hosts: No host that you may decide about is named nothere. List hosts: windrow host ls"
+            return problem(404, "not_found", "Not found", said, "hosts")
         return {"hosts": len(body["hosts"]), "leases": 1, "open_ended": 0, "earliest_start": at(-3600)}
 
     @app.delete("/api/v1/maintenance-windows/{window_id}")

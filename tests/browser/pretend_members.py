@@ -267,7 +267,7 @@ def _share_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/shares")
     async def make(body: Json = Body()) -> Any:
         if body["receiver"] == "nobody":
-            return problem(404, "not_found", "Not found", "There is no such member of your organisation.")
+            return problem(404, "not_found", "Not found", "There is no such member of your organisation.", "receiver")
         made = share(f"share_{len(world.shares)}", body["object_id"], body["receiver"], body["level"])
         made |= {"receiver_kind": body["receiver_kind"], "expires_at": at(-86_400) if "expires_in_s" in body else None}
         world.shares.append(made)

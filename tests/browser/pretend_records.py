@@ -6,6 +6,7 @@ from fastapi import Body, FastAPI, Response
 
 from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_world import Json, World, at
+from windrow_master.api.audit_texts import action_title
 
 FIRST = "host_019a0000-0000-7000-9000-000000000000"
 USES = ("idle", "rented", "faulty", "offline", "paused")
@@ -121,6 +122,7 @@ def _entries() -> list[Json]:
             "epoch": 3,
             "actor": actor,
             "action": action,
+            "title": action_title(action),
             "subject": subject,
             "reason": reason,
             "fields": {"name": "=first"} if action == "token.make" else {},

@@ -75,7 +75,7 @@ async def of_a_run(browser: Browser, market: BusyMarket) -> None:
     async with signed_in(browser, market.owner, "/clusters/new") as page:
         await page.get_by_role("textbox", name="Command").fill(PROGRAM)
         await page.get_by_role("textbox", name="Name").fill("first-rental")
-        await page.get_by_role("button", name="Create cluster").click()
+        await page.get_by_role("button", name="Create machine").click()
         await expect(page.get_by_test_id("log")).to_contain_text("step 6 of 6")
         await keep(page, "cluster", 0)
         await page.get_by_role("button", name="Delete").click()

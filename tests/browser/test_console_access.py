@@ -93,7 +93,7 @@ async def rented(page: Page, served: Served) -> str:
     """Rent something, so that the pages of clusters and receipts have rows; returns its page."""
     await page.goto(f"{served.url}/clusters/new")
     await page.get_by_role("textbox", name="Name").fill("mine")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     return page.url.removeprefix(served.url)
 
@@ -171,11 +171,11 @@ async def test_filled_volumes_their_dialogs_and_the_work_that_has_them_break_no_
     await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
     await opened(page, served, "/clusters/new")
     await page.get_by_role("textbox", name="Volumes").fill("data")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_text("Not NAME:/path or NAME:/path:ro: data").first).to_be_visible()
     found["volumes of a form"] = await violations(page, axe)
     await page.get_by_role("textbox", name="Volumes").fill("data:/data\nmodels:/models:ro")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     beside = page.get_by_test_id("volumes")
     await beside.get_by_role("button", name="Save now").click()
     await expect(beside.get_by_role("status")).to_contain_text("data: version 1")

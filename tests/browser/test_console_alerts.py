@@ -48,7 +48,12 @@ async def test_an_alert_is_silenced_undone_acknowledged_and_commented(page: Page
     await expect(row).to_contain_text("Silenced")
     await page.get_by_role("button", name="Undo").click()
     await expect(row).to_contain_text("Firing")
+    await page.get_by_role("button", name="Silence: Host lost: sim-000").click()
+    await page.get_by_role("menuitem", name="For 8 hours").click()
     await page.get_by_role("link", name="Host lost: sim-000").click()
+    state = page.get_by_role("region", name="State", exact=True)
+    await expect(state).to_contain_text(re.compile("It is not told until in 8 h. Silenced by first account"))
+    await page.get_by_role("button", name="End the silence: Host lost: sim-000").click()
     await page.get_by_role("button", name="Acknowledge: Host lost: sim-000").click()
     await expect(page.get_by_test_id("state")).to_have_text("Acknowledged")
     await page.get_by_role("button", name="Assign to me").click()
@@ -60,7 +65,7 @@ async def test_an_alert_is_silenced_undone_acknowledged_and_commented(page: Page
         page.get_by_role("region", name="Affected", exact=True).get_by_role("link", name="sim-000")
     ).to_be_visible()
     assert [note["kind"] for note in alert["notes"]][1:] == [
-        *("silence", "unsilence", "acknowledge", "assign", "comment"),
+        *("silenced", "unsilenced", "silenced", "unsilenced", "acknowledged", "assigned", "comment"),
     ]
 
 
@@ -77,6 +82,8 @@ async def test_a_rule_shows_what_it_would_have_told_before_it_is_saved(page: Pag
     await dialog.get_by_label("Number").fill("95")
     await expect(preview).to_contain_text("fired never")
     await dialog.get_by_label("Name").fill("hot")
+    await dialog.get_by_label("Only where").fill("zone=a")
+    await expect(dialog.get_by_text("There is no label 'zone' here.")).to_be_visible()
     await dialog.get_by_label("Only where").fill("tier=h100/A")
     await dialog.get_by_role("button", name="Save the rule").click()
     row = page.get_by_role("region", name="Your rules", exact=True).get_by_role("row", name=re.compile("hot"))
@@ -118,20 +125,25 @@ async def test_a_webhook_is_added_tested_paused_and_a_message_sent_again(page: P
 async def test_each_home_begins_with_its_open_alerts_and_says_nothing_twice(page: Page, pretend: Pretend) -> None:
     served = pretend(neighbours=1)
     served.world.troubles += [trouble(kind="offline", title="1 host not answering"), trouble()]
+    add_alert(served.world, "relay.down", "north", "access_north", state="silenced")
     add_alert(served.world, "host.lost", "sim-000")
     add_alert(served.world, "job.failed", "train", "job_1")
     await signed_in(page, served, "/")
     needs = page.get_by_role("region", name="Needs attention")
     await expect(needs.get_by_role("listitem")).to_have_count(3)
     await expect(needs).not_to_contain_text("not answering")
+    await expect(needs.get_by_role("link", name="All alerts (1 silenced)")).to_be_visible()
     await expect(page.get_by_role("region").first).to_have_attribute("aria-label", "Needs attention")
     for product, said, other in (("Rent", "Job failed", "Host lost"), ("Provide", "Host lost", "Job failed")):
         await page.get_by_role("button", name=product, exact=True).click()
         await expect(needs).to_contain_text(said)
         await expect(needs).not_to_contain_text(other)
     await needs.get_by_role("link", name="Open the alert: Host lost: sim-000").click()
-    await expect(page).to_have_url(f"{served.url}/alerts/alert_1")
-    await expect(page.get_by_role("link", name="sim-000").first).to_have_attribute("href", f"/hosts/{HOST}")
+    await expect(page).to_have_url(f"{served.url}/alerts/alert_2")
+    await page.get_by_role("link", name="sim-000").first.click()
+    await expect(page).to_have_url(f"{served.url}/hosts/{HOST}")
+    await page.get_by_role("link", name="Alert: Host lost: sim-000").click()
+    await expect(page).to_have_url(f"{served.url}/alerts/alert_2")
 
 
 async def test_maintenance_is_planned_around_leases_and_stands_on_the_page_of_its_host(
@@ -141,11 +153,14 @@ async def test_maintenance_is_planned_around_leases_and_stands_on_the_page_of_it
     await signed_in(page, served, "/alerts?tab=silences")
     await page.get_by_role("button", name="Plan maintenance").click()
     dialog = page.get_by_role("dialog")
+    await dialog.get_by_label("Hosts").fill("nothere")
+    await expect(dialog.get_by_text("No host that you may decide about is named nothere.")).to_be_visible()
+    await expect(dialog.get_by_role("button", name="Begin now")).to_be_disabled()
     await dialog.get_by_label("Hosts").fill(f"{HOST}, ")
     await expect(dialog).to_contain_text("Nothing runs there any more, by its duration, from")
     await dialog.get_by_label("From").fill("2030-01-01T10:00")
     await dialog.get_by_label("Reason").fill("new fans")
-    await dialog.get_by_role("button", name="Declare it").click()
+    await dialog.get_by_role("button", name="Plan it").click()
     row = page.get_by_role("region", name="Maintenance", exact=True).get_by_role("row", name=re.compile("new fans"))
     await expect(row).to_contain_text("Planned")
     await page.goto(f"{served.url}/hosts/{HOST}")

@@ -148,7 +148,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await page.get_by_label("Container image").fill("registry.example/a:1")
     await page.get_by_label("Runtime").select_option("docker")
     await page.get_by_label("Environment").fill(f"A={NASTY}\nB=")
-    await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
+    await forms.same(main, page.get_by_role("button", name="Create machine").click, "POST", "/clusters")
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await page.get_by_role("tab", name="Run a command inside").click()
     inside = page.get_by_role("region", name="Inside")
@@ -164,7 +164,7 @@ async def test_the_forms_of_a_cluster_show_the_calls_that_they_make(forms: Forms
     await expect(dialog).to_have_count(0)
     for verb, phase in (("Stop", "Stopped"), ("Start", "Running")):
         await page.get_by_role("button", name=verb, exact=True).click()
-        act = dialog.get_by_role("button", name=f"{verb} cluster").click
+        act = dialog.get_by_role("button", name=f"{verb} machine").click
         if verb == "Start":
             await expect(dialog.get_by_test_id("plan")).to_contain_text("Fits")
         await forms.same(dialog, act, "POST", f"/clusters/[^/]+/{verb.lower()}")
@@ -320,7 +320,7 @@ async def test_what_a_form_says_is_kept_by_a_name_and_fills_it_again(forms: Form
     await expect(page.get_by_label("Template", exact=True)).to_have_count(0)
 
 
-@pytest.mark.parametrize(("path", "button"), [("clusters", "Create cluster"), ("jobs", "Submit job")])
+@pytest.mark.parametrize(("path", "button"), [("clusters", "Create machine"), ("jobs", "Submit job")])
 async def test_a_registry_login_is_in_what_is_sent_alone(forms: Forms, path: str, button: str) -> None:
     page, secret = forms.page, "their-very-own-password"
     asked: list[Request] = []
@@ -360,7 +360,7 @@ async def test_hosts_are_added_to_a_private_image_with_its_login_and_taken_away_
     await page.get_by_label("Container image").fill("registry.example/a:1")
     await page.get_by_label("Registry user").fill("a-renter")
     await page.get_by_label("Registry password").first.fill(secret)
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await page.get_by_role("button", name="Resize").click()
     hosts, act = dialog.get_by_role("textbox", name="Hosts"), dialog.get_by_role("button", name="Resize")

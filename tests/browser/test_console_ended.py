@@ -31,7 +31,7 @@ async def test_log_and_files_outlive_the_run(page: Page, market: Stack, code: in
     await page.goto(f"{market.cli['url']}/clusters/new")
     await page.get_by_role("textbox", name="Command").fill(KEPT.format(code=code))
     await page.get_by_role("textbox", name="Name").fill(f"ended-{code}")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text(ENDED[code])
     cluster_id = page.url.rsplit("/", 1)[1]
 

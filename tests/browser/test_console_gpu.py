@@ -73,7 +73,7 @@ async def test_what_a_challenge_came_to_is_shown_of_the_card_and_of_its_host(pag
     served.world.hosts[host_id]["simulated"] = False
     await signed_in(page, served, f"/gpus/{uuid}?tab=health")
     shown = page.get_by_role("region", name="Verification")
-    await expect(shown.get_by_label("next command", exact=True)).to_have_text(f"windrow host verify {host_id}")
+    await expect(shown.get_by_label("next command", exact=True)).to_have_text("windrow host verify sim-000")
 
     card = challenged(uuid, "failed", "An opened entry is not the product's.")
     earlier = card | {"verification_id": "verification_1", "outcome": "passed", "detail": "64 openings true."}

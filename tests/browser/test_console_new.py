@@ -141,8 +141,16 @@ async def test_a_file_that_changed_is_named_its_job_is_cancelled_and_choosing_ag
 
 
 async def test_a_filled_form_asks_before_it_is_left(page: Page, pretend: Pretend) -> None:
-    await signed_in(page, pretend(), "/new?what=job")
+    await signed_in(page, pretend(), "/clusters")
+    await new(page, "Job")
     await page.get_by_role("textbox", name="Command").fill("python train.py")
+    await page.evaluate("history.back()")
+    await expect(page.get_by_role("dialog")).to_contain_text("Leave this form?")
+    await page.evaluate("history.forward()")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await page.evaluate("history.back()")
+    await page.get_by_role("dialog").get_by_role("button", name="Stay here").click()
+    await expect(page).to_have_url(re.compile("/new"))
     machines = page.get_by_role("navigation").get_by_role("link", name="Machines", exact=True)
     await machines.click()
     await page.get_by_role("dialog").get_by_role("button", name="Stay here").click()

@@ -90,6 +90,7 @@ async def test_the_audit_log_is_filtered_by_its_address_and_verified(page: Page,
     await form.get_by_label("Action").press("Enter")
     await expect(rows).to_have_count(1)
     await expect(rows).to_contain_text("fan is loud")
+    await expect(rows.get_by_text("Host drained")).to_have_attribute("title", "host.drain")
     await expect(page).to_have_url(re.compile(r"action=host\."))
     await page.get_by_role("button", name="Verify now").click()
     await expect(page.get_by_test_id("verdict")).to_contain_text("Intact: 3 entries")

@@ -48,7 +48,7 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
     await expect(plan).to_contain_text(re.compile(r"too few processors \(\d+ in all, you ask for 1000\)"))
     refused = plan.get_by_test_id("refusal")  # three lines: what, why, what would fit
     await expect(refused.locator("p, li")).to_have_count(3)
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
     await expect(refusal).to_have_text("Nothing was created: no host fits. The quote says why.")
     await expect(page.get_by_text("you ask for 1000")).to_have_count(1)  # not said twice
@@ -66,7 +66,7 @@ async def test_a_field_that_the_market_refuses_is_named_beside_the_form(page: Pa
     await page.get_by_role("textbox", name="Command").fill("echo")
     await page.get_by_label("Container image").fill("x" * 300)
     await expect(page.get_by_role("button", name="Try again")).to_be_visible()  # the preview moves the form once
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
     await expect(refusal).to_contain_text("invalid_input")
     await expect(refusal.get_by_role("listitem").first).to_contain_text(re.compile(r"image"))
@@ -84,7 +84,7 @@ async def test_the_same_reason_of_many_hosts_is_said_once(page: Page, pretend: P
     await expect(reasons.nth(0)).to_contain_text("workbench: no GPU")
     await expect(reasons.nth(1)).to_contain_text("6 hosts: too few GPUs (8 in all, you ask for 64 on one host)")
     await page.get_by_role("textbox", name="Command").fill("echo")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     refusal = page.get_by_role("region", name="Error").get_by_role("alert")
     await expect(refusal).to_have_text("Nothing was created: no host fits. The quote says why.")
     await expect(page.get_by_text("6 hosts: too few GPUs")).to_have_count(1)

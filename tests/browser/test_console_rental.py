@@ -35,7 +35,7 @@ async def test_this_host_is_rented_by_mouse_and_leaves_a_receipt(page: Page, mar
     await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
     await page.get_by_role("textbox", name="Command").fill("sh -c 'echo the answer is $((6 * 7)); sleep 600'")
     await page.get_by_role("textbox", name="Name").fill("by-mouse")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await expect(page.get_by_test_id("log")).to_contain_text("the answer is 42")
 
@@ -72,7 +72,7 @@ async def test_a_rental_by_mouse_outlives_the_death_of_every_daemon(page: Page, 
     await expect(page.get_by_test_id("plan")).to_contain_text("Fits")
     await page.get_by_role("textbox", name="Command").fill("sh -c 'echo it began; sleep 600'")
     await page.get_by_role("textbox", name="Name").fill("killed")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("log")).to_contain_text("it began")
     cluster_id = page.url.rstrip("/").rsplit("/", 1)[1]
 

@@ -62,6 +62,6 @@ async def test_a_job_names_secrets_by_a_click_and_the_page_shows_who_uses_them(f
     await expect(field).to_have_value("HF_TOKEN")
     await field.fill("HF_TOKEN=TOKEN")
     world.asked.clear()
-    await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
+    await forms.same(main, page.get_by_role("button", name="Create machine").click, "POST", "/clusters")
     await page.goto(f"{forms.served.url}/secrets")
     await expect(page.get_by_role("row", name=re.compile("HF_TOKEN"))).to_contain_text("trainer")

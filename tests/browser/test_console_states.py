@@ -193,7 +193,7 @@ async def test_a_cluster_is_created_watched_and_deleted_by_mouse_and_leaves_a_re
     await signed_in(page, pretend(), "/clusters/new")
     await page.get_by_role("textbox", name="Command").fill("python -c 'print(6 * 7)'")
     await page.get_by_role("textbox", name="Name").fill("answer")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await expect(page.get_by_test_id("steps")).to_contain_text("Placed")
     await expect(page.get_by_test_id("log")).to_contain_text("red words <b>markup</b>")

@@ -22,7 +22,7 @@ async def test_what_a_cluster_uses_is_drawn_once_it_was_measured(page: Page, pre
     served.world.unmeasured.add(FIRST)
     await signed_in(page, served, "/clusters/new")
     await page.get_by_role("textbox", name="Command").fill("python train.py")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await page.get_by_role("tab", name="Charts").click()
     panel = page.get_by_role("region", name="What it uses")

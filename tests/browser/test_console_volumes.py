@@ -58,12 +58,12 @@ async def test_a_cluster_has_volumes_which_are_saved_now_and_not_deleted_under_i
     field = page.get_by_role("textbox", name="Volumes")
     await expect(field).to_have_value("data:/data")
     await field.fill("data")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_text("Not NAME:/path or NAME:/path:ro: data").first).to_be_visible()
     assert not world.clusters
     await field.fill("data:/data\nmodels:/models:ro")
     await expect(page.get_by_role("group", name="Your volumes")).to_have_count(0)
-    await forms.same(main, page.get_by_role("button", name="Create cluster").click, "POST", "/clusters")
+    await forms.same(main, page.get_by_role("button", name="Create machine").click, "POST", "/clusters")
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     beside = page.get_by_test_id("volumes")
     await expect(beside).to_contain_text("models at /models, read-only")
@@ -88,7 +88,7 @@ async def test_what_is_only_read_has_nothing_to_save_and_a_job_names_its_volumes
     add_volume(served.world, "data")
     await signed_in(page, served, "/clusters/new")
     await page.get_by_role("textbox", name="Volumes").fill("data:/data:ro")
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await expect(page.get_by_test_id("volumes")).to_contain_text("data at /data, read-only")
     await expect(page.get_by_role("button", name="Save now")).to_have_count(0)
@@ -121,7 +121,7 @@ async def test_a_volume_of_this_host_is_made_saved_and_deleted_by_mouse(page: Pa
     program = 'echo one > "$WINDROW_VOLUME_BY_MOUSE/file"; echo written; sleep 300'
     await page.get_by_role("textbox", name="Command").fill(f"sh -c '{program}'")
     await page.get_by_role("button", name="Add the volume by-mouse").click()
-    await page.get_by_role("button", name="Create cluster").click()
+    await page.get_by_role("button", name="Create machine").click()
     await expect(page.get_by_test_id("phase")).to_have_text("Running")
     await expect(page.get_by_role("region", name="Output", exact=True)).to_contain_text("written")
     cluster_id = page.url.rsplit("/", 1)[1]

@@ -5,11 +5,11 @@ import { useState } from "react";
 import { post } from "../api/client.ts";
 import { accessStop } from "../api/queries.ts";
 import type { Access, StopTest } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { count, DASH, duration, percent, plain } from "../parts/format.ts";
 import { Facts, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { Meter, State, When } from "../parts/state.tsx";
 
 export function StopGuard({ access, others, close }: { access: Access; others: readonly Access[]; close: () => void }) {

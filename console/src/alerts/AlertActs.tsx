@@ -1,19 +1,21 @@
 // What people do with an alert: acknowledge it, silence it for a while, comment on it, name who looks after it.
-import { Button, Group, Menu, Textarea, TextInput } from "@mantine/core";
+import { Autocomplete, Button, Group, Menu, Textarea } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery } from "../api/queries.ts";
 import type { Alert, WholeAlert } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
 import { nameOf } from "../identity/session.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { Same } from "../parts/Same.tsx";
+import { operand, quoted } from "../parts/shell.ts";
 import { showUndo } from "../parts/undo.tsx";
 import { mayAct, SPANS } from "./alerts.ts";
+import { useNames } from "./names.ts";
 
 type Verb = "acknowledge" | "silence" | "unsilence" | "assign" | "comment";
 
@@ -31,7 +33,7 @@ export function useAlertsAgain(): () => Promise<void> {
 export function useAlertAct(alert: Alert, verb: Verb, said: string, close?: () => void) {
   const again = useAlertsAgain();
   return useMutation({
-    mutationFn: (body: object) => post<WholeAlert>(pathOf(alert, verb), body),
+    mutationFn: (body: object | undefined) => post<WholeAlert>(pathOf(alert, verb), body),
     onSuccess: () => {
       void again();
       if (said) notifications.show({ message: said });
@@ -61,7 +63,11 @@ export function AlertActs({ alert, isSmall = false }: { alert: Alert; isSmall?: 
           Acknowledge
         </Button>
       )}
-      {alert.state !== "resolved" && <SilenceMenu alert={alert} looks={looks} label={label} />}
+      {alert.state === "silenced" ? (
+        <EndSilence alert={alert} looks={looks} label={label} />
+      ) : (
+        alert.state !== "resolved" && <SilenceMenu alert={alert} looks={looks} label={label} />
+      )}
       {isSmall && (
         <Button {...looks} onClick={() => setCommenting(true)} {...label("Comment")}>
           Comment
@@ -78,14 +84,21 @@ interface SilenceProps {
   label: (verb: string) => object;
 }
 
+function EndSilence({ alert, looks, label }: SilenceProps) {
+  const end = useAlertAct(alert, "unsilence", `Told again: ${plain(alert.title)}`);
+  return (
+    <Button {...looks} loading={end.isPending} onClick={() => end.mutate(undefined)} {...label("End the silence")}>
+      End the silence
+    </Button>
+  );
+}
+
 function SilenceMenu({ alert, looks, label }: SilenceProps) {
   const again = useAlertsAgain();
-  const isSilenced = alert.state === "silenced";
   const end = async () => {
     await post(pathOf(alert, "unsilence"));
     await again();
   };
-  const unsilence = useMutation({ mutationFn: end, onError: refused });
   const silence = useMutation({
     mutationFn: (span: (typeof SPANS)[number]) => post(pathOf(alert, "silence"), { duration_s: span[0] }),
     onSuccess: (_, [, name]) => {
@@ -97,12 +110,7 @@ function SilenceMenu({ alert, looks, label }: SilenceProps) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
-        <Button
-          {...looks}
-          loading={silence.isPending || unsilence.isPending}
-          rightSection={<ChevronIcon size={12} />}
-          {...label("Silence")}
-        >
+        <Button {...looks} loading={silence.isPending} rightSection={<ChevronIcon size={12} />} {...label("Silence")}>
           Silence
         </Button>
       </Menu.Target>
@@ -113,7 +121,6 @@ function SilenceMenu({ alert, looks, label }: SilenceProps) {
             For {span[1]}
           </Menu.Item>
         ))}
-        {isSilenced && <Menu.Item onClick={() => unsilence.mutate()}>End the silence</Menu.Item>}
       </Menu.Dropdown>
     </Menu>
   );
@@ -157,7 +164,7 @@ export function Assign({ alert }: { alert: Alert }) {
   const toMe = useAlertAct(alert, "assign", "You look after this alert");
   if (!me || !mayAct(me.roles)) return null;
   return (
-    <>
+    <Group gap={4} wrap="nowrap" ml={-8}>
       {alert.assignee !== mine && (
         <Button
           variant="subtle"
@@ -172,7 +179,7 @@ export function Assign({ alert }: { alert: Alert }) {
         Assign
       </Button>
       {asked && <AssignDialog alert={alert} close={() => ask(false)} />}
-    </>
+    </Group>
   );
 }
 
@@ -181,20 +188,24 @@ function AssignDialog({ alert, close }: { alert: Alert; close: () => void }) {
   const body = { assignee: name.trim() };
   const said = body.assignee ? `${plain(body.assignee)} looks after this alert` : "Nobody looks after this alert";
   const act = useAlertAct(alert, "assign", said, close);
+  const known = [...new Set(Object.values(useNames()))];
   return (
     <FormDialog
       title="Who looks after it"
       close={close}
       act={{ ...act, mutate: () => act.mutate(body) }}
       ready
+      fields={["assignee"]}
       submit="Assign"
     >
-      <TextInput
+      <Autocomplete
         label="Name"
         description="Empty: nobody."
+        data={known}
         maxLength={200}
         value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
+        error={faultsOf(act.error).assignee}
+        onChange={setName}
         data-autofocus
       />
       <Same

@@ -16,7 +16,7 @@ import { moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { AlertActs, Assign, useAlertAct } from "./AlertActs.tsx";
-import { hasPage, mayAct, SEVERITY_TONES, STATE_TONES, severityName, stateWords } from "./alerts.ts";
+import { hasPage, mayAct, SEVERITY_TONES, STATE_TONES, severityName, silencedBy, stateWords } from "./alerts.ts";
 import { DeliveryTable } from "./Deliveries.tsx";
 import { useNames } from "./names.ts";
 
@@ -81,7 +81,7 @@ function Condition({ alert }: { alert: WholeAlert }) {
   return (
     <Panel title="State">
       <Text size="sm" mb="sm">
-        {stateWords(alert)}
+        {alert.state === "silenced" ? <Silenced alert={alert} names={names} /> : stateWords(alert)}
       </Text>
       <Facts
         rows={known([
@@ -91,10 +91,9 @@ function Condition({ alert }: { alert: WholeAlert }) {
           ["Told", when(alert.fired_at)],
           ["Acknowledged", when(alert.acknowledged_at)],
           ["By", alert.acknowledged_by && <Actor key="b" actor={alert.acknowledged_by} names={names} />],
-          ["Silenced until", alert.state === "silenced" ? when(alert.silenced_until) : null],
           ["Over", when(alert.resolved_at)],
           ["Lasted", alert.resolved_at && took(alert.opened_at, alert.resolved_at)],
-          ["Came back", alert.flaps > 0 ? `${count(alert.flaps)} times` : null],
+          ["Came back", alert.flaps > 1 ? `${count(alert.flaps)} times` : alert.flaps === 1 ? "once" : null],
           ["About", <Thing key="c" id={alert.cause} {...(alert.cause_name ? { name: alert.cause_name } : {})} />],
           [
             "Rule",
@@ -105,6 +104,23 @@ function Condition({ alert }: { alert: WholeAlert }) {
         ])}
       />
     </Panel>
+  );
+}
+
+function Silenced({ alert, names }: { alert: WholeAlert; names: Record<string, string> }) {
+  const by = silencedBy(alert);
+  return (
+    <>
+      It is not told until <When at={alert.silenced_until} />. Silenced by{" "}
+      {by ? (
+        <Actor actor={by.actor} names={names} />
+      ) : (
+        <Link className="wr-link wr-underlined" to="/alerts" search={{ tab: "silences" } as never}>
+          a silence of its rule or of what it is about
+        </Link>
+      )}
+      {by?.text && `: ${plain(by.text)}`}
+    </>
   );
 }
 

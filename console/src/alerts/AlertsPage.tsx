@@ -17,7 +17,7 @@ import { mayAct, SEVERITY_TONES, STATE_TONES, severityName, subjectsText } from 
 import { Channels } from "./Channels.tsx";
 import { Maintenance } from "./Maintenance.tsx";
 import { Rules } from "./Rules.tsx";
-import { Silences } from "./Silences.tsx";
+import { SilencedAlerts, Silences } from "./Silences.tsx";
 
 export function AlertsPage() {
   return (
@@ -41,6 +41,7 @@ function Quiet() {
   return (
     <div className="wr-stack">
       <Silences />
+      <SilencedAlerts />
       <Maintenance />
     </div>
   );
@@ -117,8 +118,8 @@ function Open() {
             title="No open alerts"
             command="windrow alert rule add hot --metric gpu_temperature_celsius --above 80 --for 5m"
           >
-            Nothing needs you now. Built-in rules watch hosts, GPUs, jobs and money. Under Rules you add one of your
-            own, here or by:
+            Nothing needs you now. Built-in rules watch hosts, GPUs, jobs and money. Add one of your own under Rules, or
+            by:
           </Empty>
         }
       />

@@ -7,6 +7,7 @@ import { me as meQuery, channels as query } from "../api/queries.ts";
 import type { Channel, ChannelMade, ChannelScope } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
 import {
@@ -20,6 +21,7 @@ import {
   settingsFrom,
 } from "./channels.ts";
 
+const FIELDS = ["name", "target", "scope", "rules", "digest_minutes", "quiet", "time_zone"];
 const PATH = "/channels";
 export const channelPath = (id: string): string => `${PATH}/${encodeURIComponent(id)}`;
 
@@ -54,23 +56,26 @@ export function ChannelForm({ channel, close, made }: Props) {
     said: `The channel ${plain(settings.name)} is saved`,
     close,
   });
+  const told = { ...faultsOf(act.error), ...faults, name: faultsOf(act.error).name };
   return (
     <FormDialog
       title={channel ? `Edit ${plain(channel.name)}` : "Add a channel"}
       close={close}
       act={act}
       ready={Object.keys(faults).length === 0}
+      fields={FIELDS}
       submit="Save the channel"
     >
-      {!channel && <Where draft={draft} scope={scope} scopes={scopes} change={change} />}
+      {!channel && <Where draft={draft} faults={told} scope={scope} scopes={scopes} change={change} />}
       <TextInput
         label="Name"
         placeholder="lab"
         maxLength={64}
         value={draft.name}
+        error={told.name}
         onChange={(event) => change({ name: event.currentTarget.value })}
       />
-      <Which draft={draft} faults={faults} change={change} />
+      <Which draft={draft} faults={told} change={change} />
       <Same
         method={channel ? "PUT" : "POST"}
         path={path}
@@ -83,10 +88,11 @@ export function ChannelForm({ channel, close, made }: Props) {
 
 interface PartProps {
   draft: ChannelDraft;
+  faults: ReturnType<typeof channelFaults>;
   change: (part: Partial<ChannelDraft>) => void;
 }
 
-function Where({ draft, scope, scopes, change }: PartProps & { scope: ChannelScope; scopes: ChannelScope[] }) {
+function Where({ draft, faults, scope, scopes, change }: PartProps & { scope: ChannelScope; scopes: ChannelScope[] }) {
   const [label, placeholder, about] = TARGETS[draft.kind];
   return (
     <>
@@ -103,12 +109,14 @@ function Where({ draft, scope, scopes, change }: PartProps & { scope: ChannelSco
         autoComplete="off"
         maxLength={2000}
         value={draft.target}
+        error={draft.target !== "" && faults.target}
         onChange={(event) => change({ target: event.currentTarget.value })}
         data-autofocus
       />
       <NativeSelect
         label="Alerts of"
         value={scope}
+        error={faults.scope}
         onChange={(event) => change({ scope: event.currentTarget.value as ChannelScope })}
         data={scopes.map((value) => ({ value, label: SCOPE_NAMES[value] }))}
       />
@@ -116,7 +124,7 @@ function Where({ draft, scope, scopes, change }: PartProps & { scope: ChannelSco
   );
 }
 
-function Which({ draft, faults, change }: PartProps & { faults: ReturnType<typeof channelFaults> }) {
+function Which({ draft, faults, change }: PartProps) {
   return (
     <>
       <Group grow align="flex-start" gap="sm">
@@ -133,6 +141,7 @@ function Which({ draft, faults, change }: PartProps & { faults: ReturnType<typeo
           label="Rules"
           placeholder="job.* budget.*"
           value={draft.rules}
+          error={faults.rules}
           onChange={(event) => change({ rules: event.currentTarget.value })}
         />
       </Group>
@@ -142,7 +151,7 @@ function Which({ draft, faults, change }: PartProps & { faults: ReturnType<typeo
           description="What can wait; urgent alerts go at once. Empty: each at once."
           inputMode="numeric"
           value={draft.digest}
-          error={faults.digest}
+          error={faults.digest ?? faults.digest_minutes}
           onChange={(event) => change({ digest: event.currentTarget.value })}
         />
       )}
@@ -171,6 +180,7 @@ function Which({ draft, faults, change }: PartProps & { faults: ReturnType<typeo
           <NativeSelect
             label="Time zone"
             value={draft.zone}
+            error={faults.time_zone}
             onChange={(event) => change({ zone: event.currentTarget.value })}
             data={[...new Set([draft.zone, ZONE, "UTC"])]}
           />

@@ -8,6 +8,7 @@ import { maintenance, maintenanceOf, maintenancePlan, me as meQuery } from "../a
 import type { MaintenanceWindow } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf, isAtFields } from "../parts/faults.ts";
 import { count, exact, listed, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Panel, ProblemNote, TYPING_MS } from "../parts/page.tsx";
@@ -18,6 +19,7 @@ import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { SPANS } from "./alerts.ts";
 
+const FIELDS = ["hosts", "starts_at", "ends_at", "reason"];
 const PATH = "/maintenance-windows";
 const LISTS = [maintenance, { queryKey: ["alerts"] }, { queryKey: ["hosts"] }];
 
@@ -116,18 +118,28 @@ function Add({ close }: { close: () => void }) {
     const starts_at = draft.starts ? starts.toISOString() : null;
     return { hosts: namesIn(draft.hosts), starts_at, ends_at, reason: draft.reason };
   };
-  const act = useChange(() => post(PATH, body()), { lists: LISTS, said: "The maintenance is planned", close });
+  const said = draft.starts ? "The maintenance is planned" : "The maintenance has begun";
+  const act = useChange(() => post(PATH, body()), { lists: LISTS, said, close });
+  const told = { ...faultsOf(plan.error), ...faultsOf(act.error) };
   const ready = namesIn(draft.hosts).length > 0 && plan.error === null;
   return (
-    <FormDialog title="Plan maintenance" close={close} act={act} ready={ready} submit="Declare it">
+    <FormDialog
+      title="Plan maintenance"
+      close={close}
+      act={act}
+      ready={ready}
+      fields={FIELDS}
+      submit={draft.starts ? "Plan it" : "Begin now"}
+    >
       <TextInput
         label="Hosts"
         description="Names or ids, with commas between them."
         value={draft.hosts}
+        error={told.hosts}
         onChange={(event) => change({ hosts: event.currentTarget.value })}
         data-autofocus
       />
-      {plan.error && <ProblemNote error={plan.error} />}
+      {plan.error && !isAtFields(plan.error, FIELDS) && <ProblemNote error={plan.error} />}
       {plan.data && (
         <Text size="sm">
           {plan.data.earliest_start === null
@@ -140,11 +152,13 @@ function Add({ close }: { close: () => void }) {
         description="Empty: now"
         type="datetime-local"
         value={draft.starts}
+        error={told.starts_at}
         onChange={(event) => change({ starts: event.currentTarget.value })}
       />
       <NativeSelect
         label="For"
         value={String(draft.seconds)}
+        error={told.ends_at}
         onChange={(event) => change({ seconds: Number(event.currentTarget.value) })}
         data={SPANS.map(([seconds, name]) => ({ value: String(seconds), label: name }))}
       />
@@ -153,6 +167,7 @@ function Add({ close }: { close: () => void }) {
         description="Renters and owners read it."
         maxLength={300}
         value={draft.reason}
+        error={told.reason}
         onChange={(event) => change({ reason: event.currentTarget.value })}
       />
     </FormDialog>

@@ -8,6 +8,7 @@ import { ALERT_KEYS, rulePreview, alertRules as rulesQuery } from "../api/querie
 import type { BuiltInRule, OwnRule, OwnRuleRequest, RulePreview } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf, isAtFields } from "../parts/faults.ts";
 import { count, DAY_S, duration, exact, plain } from "../parts/format.ts";
 import { ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -27,6 +28,7 @@ import {
   unitOf,
 } from "./alerts.ts";
 
+const FIELDS = ["name", "metric", "event", "scope", "threshold", "comparison", "duration_s"];
 const PATH = "/alert-rules";
 export const rulePath = (id: string): string => `${PATH}/${encodeURIComponent(id)}`;
 export const ruleLists = [rulesQuery, ...ALERT_KEYS.map((queryKey) => ({ queryKey }))];
@@ -48,21 +50,24 @@ export function RuleForm({ rule, signals, close }: Props) {
     close,
   });
   const { name: _, ...others } = faults;
+  const preview = useRulePreview(Object.keys(others).length === 0 ? body : null);
+  const told = { ...faultsOf(preview?.error), ...faultsOf(act.error) };
   return (
     <FormDialog
       title={rule ? `Edit ${plain(rule.name)}` : "Add a rule"}
       close={close}
       act={act}
       ready={Object.keys(faults).length === 0}
+      fields={FIELDS}
       submit="Save the rule"
     >
       <Fields
         draft={draft}
-        faults={faults}
+        faults={{ ...told, ...(told.scope ? { where: told.scope } : {}), ...faults, name: told.name }}
         kinds={eventKinds(signals.map((one) => one.signal))}
         change={(part) => setDraft({ ...draft, ...part })}
       />
-      <Preview body={Object.keys(others).length === 0 ? body : null} />
+      <Preview query={preview} />
       <Same method={rule ? "PUT" : "POST"} path={path} body={body} command={rule ? undefined : ruleCommand(body)} />
     </FormDialog>
   );
@@ -70,7 +75,7 @@ export function RuleForm({ rule, signals, close }: Props) {
 
 interface FieldsProps {
   draft: RuleDraft;
-  faults: ReturnType<typeof ruleFrom>["faults"];
+  faults: Partial<Record<string, string | undefined>>;
   kinds: string[];
   change: (part: Partial<RuleDraft>) => void;
 }
@@ -85,6 +90,7 @@ function Fields({ draft, faults, kinds, change }: FieldsProps) {
         placeholder="hot"
         maxLength={100}
         value={draft.name}
+        error={faults.name}
         onChange={(event) => change({ name: event.currentTarget.value })}
         data-autofocus
       />
@@ -119,6 +125,7 @@ function Fields({ draft, faults, kinds, change }: FieldsProps) {
           <NativeSelect
             label="Is"
             value={draft.comparison}
+            error={faults.comparison}
             onChange={(event) => change({ comparison: event.currentTarget.value as RuleDraft["comparison"] })}
             data={[...COMPARISONS]}
           />
@@ -133,6 +140,7 @@ function Fields({ draft, faults, kinds, change }: FieldsProps) {
         <NativeSelect
           label={isMetric ? "For" : "Within"}
           value={draft.durationS}
+          error={faults.duration_s}
           onChange={(event) => change({ durationS: event.currentTarget.value })}
           data={durations.map((seconds) => ({ value: String(seconds), label: duration(seconds) }))}
         />
@@ -157,16 +165,20 @@ function Fields({ draft, faults, kinds, change }: FieldsProps) {
   );
 }
 
-/** body: null while the form is not whole. */
-function Preview({ body }: { body: OwnRuleRequest | null }) {
+/** body: null while the form is not whole, and then there is no preview. */
+function useRulePreview(body: OwnRuleRequest | null) {
   const [settled] = useDebouncedValue(body && JSON.stringify({ ...body, name: "preview" }), TYPING_MS);
   const query = useQuery({
     ...rulePreview(JSON.parse(settled ?? "{}") as OwnRuleRequest),
     enabled: settled !== null,
   });
+  return body === null || settled === null ? null : query;
+}
+
+function Preview({ query }: { query: ReturnType<typeof useRulePreview> }) {
   return (
     <section className="wr-note wr-note-calm" aria-label="Preview of the last 7 days" aria-live="polite">
-      {body === null || settled === null ? (
+      {query === null || isAtFields(query.error, FIELDS) ? (
         <Text size="sm">Fill in the form to see how often it would have fired in the last 7 days.</Text>
       ) : query.error ? (
         <ProblemNote error={query.error} />

@@ -1,27 +1,34 @@
-// Silences: what is not told for a while, and the form that adds one.
+// Silences: what is not told for a while, the form that adds one, and the alerts that are silenced now.
 import { Autocomplete, Button, NativeSelect, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
-import { alertRules, hostsFound, me as meQuery, silences as query } from "../api/queries.ts";
-import type { AlertRules, Silence } from "../api/types.ts";
+import { alertRules, alerts as alertsQuery, hostsFound, me as meQuery, silences as query } from "../api/queries.ts";
+import type { Alert, AlertRules, Silence } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, Panel, TYPING_MS } from "../parts/page.tsx";
-import { Actor, Subject } from "../parts/Subject.tsx";
+import { Actor } from "../parts/Subject.tsx";
 import { showUndo } from "../parts/undo.tsx";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
+import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
+import { AlertActs } from "./AlertActs.tsx";
 import { hasPage, mayAct, SPANS } from "./alerts.ts";
+import { NamedSubject } from "./NamedSubject.tsx";
 import { useNames } from "./names.ts";
 
 const PATH = "/alert-silences";
 const LISTS = [query, { queryKey: ["alerts"] }];
 const WEEK: (typeof SPANS)[number] = [7 * 86_400, "7 days"];
+
+const isId = (text: string): boolean => text === "" || text === "master" || /^([a-z]{2,16}_|GPU-)./.test(text);
 
 /** A rule by its title where it has one. */
 const titleOf = (rules: AlertRules | undefined, code: string): string =>
@@ -37,7 +44,7 @@ const columnsFor = (
     id: "cause",
     name: "About",
     value: (row) => row.cause ?? "Anything",
-    cell: (row) => (row.cause && hasPage(row.cause) ? <Subject id={row.cause} /> : plain(row.cause ?? "Anything")),
+    cell: (row) => (row.cause && hasPage(row.cause) ? <NamedSubject id={row.cause} /> : plain(row.cause ?? "Anything")),
   },
   moment("starts_at", "From", (row) => row.starts_at),
   moment("ends_at", "Until", (row) => row.ends_at),
@@ -90,6 +97,38 @@ export function Silences() {
   );
 }
 
+const SILENCED: readonly Column<Alert>[] = [
+  {
+    id: "title",
+    name: "Alert",
+    value: (row) => row.title,
+    cell: (row) => (
+      <Link className="wr-link wr-break" to="/alerts/$alertId" params={{ alertId: row.id }}>
+        {plain(row.title)}
+      </Link>
+    ),
+  },
+  moment("until", "Until", (row) => row.silenced_until),
+];
+
+/** Each by itself, or by a silence above. */
+export function SilencedAlerts() {
+  const acts = mayAct(useQuery(meQuery).data?.roles ?? []);
+  const list = usePaged(alertsQuery("silenced"), (row) => row.id);
+  const columns = acts ? [...SILENCED, actions<Alert>((row) => <AlertActs alert={row} isSmall />)] : SILENCED;
+  return (
+    <Panel title="Alerts that are silenced now" bare>
+      <DataTable
+        of={["silenced alert", "silenced alerts"]}
+        columns={columns}
+        {...list}
+        bare={list.rows !== undefined && list.rows.length < 12}
+        empty={<Empty title="No alert is silenced">To silence one alert, press Silence beside it under Open.</Empty>}
+      />
+    </Panel>
+  );
+}
+
 function End({ silence }: { silence: Silence }) {
   const client = useQueryClient();
   const again = () => {
@@ -126,8 +165,10 @@ function Add({ rules, close }: { rules: AlertRules | undefined; close: () => voi
   const [draft, setDraft] = useState({ rule: "", about: "", seconds: SPANS[0]![0], reason: "" });
   const change = (part: Partial<typeof draft>) => setDraft({ ...draft, ...part });
   const [typed] = useDebouncedValue(draft.about.trim(), TYPING_MS);
-  const hosts = useQuery({ ...hostsFound(typed), enabled: typed !== "" }).data?.items ?? [];
+  const found = useQuery({ ...hostsFound(typed), enabled: typed !== "" }).data?.items;
+  const hosts = found ?? [];
   const about = draft.about.trim();
+  const isUnknown = found !== undefined && about === typed && !isId(about) && !found.some(({ name }) => name === about);
   const body = () => ({
     rule: draft.rule || null,
     cause: hosts.find((one) => one.name === about)?.id ?? (about || null),
@@ -135,6 +176,7 @@ function Add({ rules, close }: { rules: AlertRules | undefined; close: () => voi
     reason: draft.reason.trim(),
   });
   const act = useChange(() => post(PATH, body()), { lists: LISTS, said: "It is silenced", close });
+  const told = faultsOf(act.error);
   const all = [...(rules?.items ?? []).map(({ id, name }) => ({ value: id, label: plain(name) }))].concat(
     (rules?.built_in ?? []).map(({ code, title }) => ({ value: code, label: plain(title) })),
   );
@@ -143,7 +185,8 @@ function Add({ rules, close }: { rules: AlertRules | undefined; close: () => voi
       title="Add a silence"
       close={close}
       act={act}
-      ready={draft.rule !== "" || about !== ""}
+      ready={!isUnknown && (draft.rule !== "" || about !== "")}
+      fields={["cause", "ends_at", "rule"]}
       submit="Silence it"
     >
       <Autocomplete
@@ -151,18 +194,21 @@ function Add({ rules, close }: { rules: AlertRules | undefined; close: () => voi
         description="The name of a host, or any id. Empty: all of them, by one rule."
         data={[...new Set(hosts.map((one) => one.name))]}
         value={draft.about}
+        error={told.cause ?? (isUnknown && "No host has this name. Anything else is named by its id, as job_...")}
         onChange={(value) => change({ about: value })}
         data-autofocus
       />
       <NativeSelect
         label="Rule"
         value={draft.rule}
+        error={told.rule}
         onChange={(event) => change({ rule: event.currentTarget.value })}
         data={[{ value: "", label: "Any" }, ...all]}
       />
       <NativeSelect
         label="For"
         value={String(draft.seconds)}
+        error={told.ends_at}
         onChange={(event) => change({ seconds: Number(event.currentTarget.value) })}
         data={[...SPANS, WEEK].map(([seconds, name]) => ({ value: String(seconds), label: name }))}
       />

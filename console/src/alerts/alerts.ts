@@ -1,8 +1,17 @@
 // What the pages of alerts say and ask: words and tones, an own rule from its form, what is said twice. Pure.
-import type { Alert, Attention, Delivery, InboxMessage, OwnRule, OwnRuleRequest, Role } from "../api/types.ts";
+import type {
+  Alert,
+  Attention,
+  Delivery,
+  InboxMessage,
+  OwnRule,
+  OwnRuleRequest,
+  Role,
+  WholeAlert,
+} from "../api/types.ts";
 import type { Product } from "../app/pages.ts";
-import { quoted } from "../clusters/request.ts";
 import { count, duration, listed, plain } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import type { Tone } from "../parts/states.ts";
 
 type Severity = Alert["severity"];
@@ -38,11 +47,17 @@ export function subjectsText({ subjects, subject_count }: Pick<Alert, "subjects"
 /** The id of one thing with a page, by how it begins. */
 export const hasPage = (id: string): boolean => /^(host_|GPU-|job_|cluster_|command_)./.test(id);
 
-/** What keeps an alert from being told, or who looks after it, as a sentence. */
+/** Who silenced an alert, and why; null: a silence of its rule or cause did. */
+export function silencedBy({ notes }: Pick<WholeAlert, "notes">): WholeAlert["notes"][number] | null {
+  const last = notes.findLast((one) => one.kind === "silenced" || one.kind === "unsilenced");
+  return last?.kind === "silenced" ? last : null;
+}
+
+/** What keeps an alert from being told, or who looks after it, as a sentence; of a silenced one nothing. */
 export function stateWords(alert: Alert): string {
   if (alert.state === "pending") return "It does not hold for long enough yet: nobody was told.";
   if (alert.state === "resolved") return "It is over.";
-  if (alert.state === "silenced") return "It is not told while it is silenced.";
+  if (alert.state === "silenced") return "";
   if (alert.state === "acknowledged") return "Somebody looks after it: it is not told again.";
   return alert.severity === "page"
     ? "People were told. Nobody has acknowledged it: it is told again."

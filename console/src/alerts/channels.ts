@@ -1,7 +1,7 @@
 // Channels as their form has them, and in words. Pure.
 import type { Channel, ChannelScope, ChannelSettings, Role } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { plain } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 
 export const KIND_NAMES: Record<Channel["kind"], string> = { mail: "Mail", webhook: "Webhook", apprise: "Chat" };
 export const SCOPE_NAMES: Record<ChannelScope, string> = {
@@ -71,13 +71,18 @@ export const channelDraft = (channel: Channel | undefined, zone: string): Channe
   zone: channel?.quiet?.time_zone ?? zone,
 });
 
-const TARGETS: Record<Channel["kind"], RegExp> = { mail: /.@./, webhook: /^https?:\/\/./, apprise: /^[a-z]+:\/\/./ };
+const TARGETS: Record<Channel["kind"], readonly [form: RegExp, fault: string]> = {
+  mail: [/.@./, "A mail address, such as ada@example.org"],
+  webhook: [/^https?:\/\/./, "A URL, such as https://example.org/hook"],
+  apprise: [/^[a-z]+:\/\/./, "A URL, such as slack://..."],
+};
 
 /** What keeps a draft from being saved, by its field. */
 export function channelFaults(draft: ChannelDraft, isNew: boolean): Partial<Record<string, string>> {
   const faults: Partial<Record<string, string>> = {};
   if (!draft.name.trim()) faults.name = "A name";
-  if (isNew && !TARGETS[draft.kind].test(draft.target.trim())) faults.target = "Where it goes";
+  const [form, example] = TARGETS[draft.kind];
+  if (isNew && !form.test(draft.target.trim())) faults.target = example;
   if (draft.digest.trim() && !/^([5-9]|[1-9]\d{1,2}|1[0-3]\d\d|14[0-3]\d|1440)$/.test(draft.digest.trim()))
     faults.digest = "From 5 to 1440 minutes";
   if (draft.isQuiet && (!draft.begin || !draft.end || draft.begin === draft.end)) faults.quiet = "Two times of the day";

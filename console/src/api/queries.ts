@@ -281,10 +281,16 @@ export const hostsFound = (text: string) =>
 
 /** The keys of all that an event of an alert changes: `Bell` reads them again. */
 export const ALERT_KEYS = [["alerts"], ["inbox"]] as const;
-export const alerts = (state: "open" | "resolved") => paged<Alert>(["alerts", state], "/alerts", CALM_MS, { state });
+export const alerts = (state: "open" | "resolved" | "silenced") =>
+  paged<Alert>(["alerts", state], "/alerts", CALM_MS, { state });
 /** own: those of one's own project alone, for the home of a product. */
 export const openAlerts = (own: boolean) =>
   one<Page<Alert>>(["alerts", "home", own], `/alerts?own=${own}`, { refetchInterval: CALM_MS });
+/** The open ones about one thing. */
+export const alertsOf = (cause: string) =>
+  one<Page<Alert>>(["alerts", "of", cause], `/alerts?limit=20&cause=${encodeURIComponent(cause)}`, {
+    refetchInterval: CALM_MS,
+  });
 export const alert = (id: string) =>
   one<WholeAlert>(["alerts", "one", id], `/alerts/${encodeURIComponent(id)}`, { refetchInterval: CALM_MS });
 export const inbox = one<Inbox>(["inbox"], "/inbox?limit=20", { refetchInterval: MINUTE_MS });

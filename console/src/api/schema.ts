@@ -244,6 +244,8 @@ export interface AuditOut {
   epoch: number;
   actor: string;
   action: string;
+  /** The action in words */
+  title: string;
   subject: string;
   reason: string;
   fields: Record<string, string>;

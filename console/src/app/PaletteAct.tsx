@@ -1,10 +1,12 @@
 // The question before the palette does something: the same dialogs as on the pages, loaded when they are needed.
+
 import { Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { post } from "../api/client.ts";
 import type { Cluster, Host, Job, Notebook } from "../api/types.ts";
+import { useJobWord } from "../clusters/called.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
@@ -48,6 +50,7 @@ function MachineAct({ verb, cluster, close }: { verb: string; cluster: Cluster; 
 
 function Cancel({ job, close }: { job: Job; close: () => void }) {
   const client = useQueryClient();
+  const word = useJobWord(job);
   const path = `/jobs/${encodeURIComponent(job.id)}/cancel`;
   const act = useMutation({
     mutationFn: () => post<Job>(path),
@@ -61,7 +64,7 @@ function Cancel({ job, close }: { job: Job; close: () => void }) {
   return (
     <FormDialog title={`Cancel ${plain(job.name)}`} close={close} act={act} ready submit="Cancel job" danger>
       <Text size="sm">What runs ends now. Its log and the files that it changed are kept for 30 days.</Text>
-      <Same method="POST" path={path} command={`windrow job cancel ${job.id}`} />
+      <Same method="POST" path={path} command={`windrow job cancel ${word}`} />
     </FormDialog>
   );
 }

@@ -11,6 +11,7 @@ import { Meter, State, When } from "../parts/state.tsx";
 import { figure } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { kindName } from "./kinds.ts";
 import { asCommand } from "./request.ts";
 
 export function ClusterDetails({ cluster }: { cluster: Cluster }) {
@@ -149,7 +150,7 @@ function Asked({ cluster }: { cluster: Cluster }) {
     <Stack gap="xs">
       <Facts
         rows={known([
-          ["Kind", cluster.kind === "box" ? "Machine" : words(cluster.kind)],
+          ["Kind", kindName(cluster.kind)],
           ["Created", <When key="c" at={cluster.created_at} />],
           ["Started", cluster.started_at && <When key="s" at={cluster.started_at} />],
           ["Ended", cluster.ended_at && <When key="e" at={cluster.ended_at} />],

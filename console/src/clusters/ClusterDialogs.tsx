@@ -1,4 +1,5 @@
 // The dialogs that change the number of a cluster's hosts, let it run for longer, and delete it.
+
 import { Button, NumberInput, Stack, Text } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useMutation, useQueryClient } from "@tanstack/react-query";
@@ -12,13 +13,15 @@ import { amount, count, perHour, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { useNow, When } from "../parts/state.tsx";
+import { useMachineWord } from "./called.ts";
 import { LoginAgain } from "./RegistryLogin.tsx";
-import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, shownWith, withLogin } from "./request.ts";
 import { isDear, totalAtEnd } from "./startup.ts";
 
 /** More hosts join, or the highest ranks go. */
 export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const client = useQueryClient();
+  const word = useMachineWord(cluster);
   const [hosts, setHosts] = useState(cluster.request.hosts);
   const [draft, setDraft] = useState<LoginDraft>({ ...NO_LOGIN, image: cluster.request.image ?? "" });
   const grows = hosts > cluster.request.hosts;
@@ -64,10 +67,7 @@ export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () =>
           method="POST"
           path={path}
           body={shownWith({ hosts }, login)}
-          command={
-            `windrow cluster resize ${quoted(cluster.id)} ` +
-            `${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`
-          }
+          command={`windrow cluster resize ${word} ` + `${hosts}${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
         />
       </Stack>
     </Dialog>
@@ -77,6 +77,7 @@ export function ResizeAsked({ cluster, close }: { cluster: Cluster; close: () =>
 /** Its longest running time grows by hours. */
 export function ExtendAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
   const client = useQueryClient();
+  const word = useMachineWord(cluster);
   const [hours, setHours] = useState(1);
   const now = useNow();
   const seconds = Math.round((cluster.request.max_duration_seconds ?? 0) + hours * 3600);
@@ -113,18 +114,14 @@ export function ExtendAsked({ cluster, close }: { cluster: Cluster; close: () =>
         <DialogFoot close={close} loading={act.isPending} disabled={hours <= 0} onClick={() => act.mutate()}>
           Extend
         </DialogFoot>
-        <Same
-          method="POST"
-          path={path}
-          body={body}
-          command={`windrow cluster extend ${quoted(cluster.id)} --hours ${hours} --yes`}
-        />
+        <Same method="POST" path={path} body={body} command={`windrow cluster extend ${word} --hours ${hours} --yes`} />
       </Stack>
     </Dialog>
   );
 }
 
 export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () => void }) {
+  const word = useMachineWord(cluster);
   const hasCommand = cluster.request.argv.length > 0;
   const path = `/clusters/${encodeURIComponent(cluster.id)}${hasCommand ? "?keep_results=true" : ""}`;
   const client = useQueryClient();
@@ -159,7 +156,7 @@ export function DeleteAsked({ cluster, close }: { cluster: Cluster; close: () =>
       <Same
         method="DELETE"
         path={path}
-        command={`windrow cluster delete ${cluster.id} ${hasCommand ? "--keep-results " : ""}--yes`}
+        command={`windrow cluster delete ${word} ${hasCommand ? "--keep-results " : ""}--yes`}
       />
     </ConfirmByName>
   );

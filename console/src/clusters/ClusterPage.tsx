@@ -3,6 +3,7 @@ import { Button, Group, Text } from "@mantine/core";
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { lazy, Suspense, useEffect, useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import {
   cluster as clusterQuery,
   jobs as jobsQuery,
@@ -16,7 +17,7 @@ import { SharePanel, useReach } from "../identity/SharePanel.tsx";
 import { amount, duration, perHour, plain, words } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
-import { Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
+import { Amount, Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow, When } from "../parts/state.tsx";
 import { type Tab, Tabbed, useTab } from "../parts/Tabbed.tsx";
 import { EventList } from "../records/EventList.tsx";
@@ -24,6 +25,7 @@ import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
 import { ClusterDetails, Why } from "./ClusterDetails.tsx";
 import { DeleteAsked, ExtendAsked, ResizeAsked } from "./ClusterDialogs.tsx";
 import { Addresses, Connect, isSimulated } from "./Connect.tsx";
+import { useMachineWord } from "./called.ts";
 import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
 import { Findings } from "./Findings.tsx";
@@ -68,6 +70,7 @@ export function ClusterPage() {
 
 function ClusterView({ cluster }: { cluster: Cluster }) {
   const { uses, manages } = useReach(cluster.id, cluster.account_id);
+  const word = useMachineWord(cluster);
   const [tab, show] = useTab();
   const [entered, enter] = useState(false);
   const up = is(cluster, "running", "degraded");
@@ -99,9 +102,9 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
       content: (
         <Panel bare label="Inside">
           {up ? (
-            <Exec clusterId={cluster.id} />
+            <Exec clusterId={cluster.id} word={word} />
           ) : (
-            <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This cluster has ended" : "Not running yet"}>
+            <Empty title={is(cluster, "stopped") ? "Stopped" : over ? "This machine has ended" : "Not running yet"}>
               Commands run inside while the machine is running.
             </Empty>
           )}
@@ -116,6 +119,7 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
           <Files
             clusterId={cluster.id}
             name={cluster.name}
+            word={word}
             over={is(cluster, "deleted", "stopped")}
             takes={up && !isSimulated(cluster)}
           />
@@ -228,6 +232,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
   const me = useQuery(meQuery).data;
   return (
     <>
+      <AlertsOf cause={cluster.id} />
       {cluster.problem && (
         <div className="wr-note wr-note-bad" style={{ marginBottom: 14 }}>
           <span className="wr-break">{plain(cluster.problem)}</span>
@@ -340,7 +345,11 @@ function Costs({ cluster, currency }: { cluster: Cluster; currency: string }) {
     <div className="wr-figures" style={{ marginBottom: 16 }}>
       <Figure
         label="cost so far"
-        value={<span data-testid="cost">{amount(cluster.cost_so_far)}</span>}
+        value={
+          <span data-testid="cost">
+            <Amount text={cluster.cost_so_far} />
+          </span>
+        }
         note={
           <>
             {currency} <TestMoney />
@@ -352,7 +361,7 @@ function Costs({ cluster, currency }: { cluster: Cluster; currency: string }) {
       {total !== null && cluster.ends_at !== null && (
         <>
           <Figure label="ends" value={<When at={cluster.ends_at} />} />
-          <Figure label="cost until then, at most" value={amount(total)} />
+          <Figure label="cost until then, at most" value={<Amount text={total} />} />
         </>
       )}
       <Figure label="tier" value={plain(cluster.tier)} />

@@ -6,7 +6,7 @@ import { useState } from "react";
 import { clustersAndTests, clusters as clustersQuery } from "../api/queries.ts";
 import type { Cluster } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
-import { amount, count, listed, perHour, plain, words } from "../parts/format.ts";
+import { amount, count, listed, perHour, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { TestMoney } from "../parts/state.tsx";
@@ -14,6 +14,7 @@ import { figure, identity, moment, Named, simulated, state } from "../tables/col
 import { DataTable } from "../tables/DataTable.tsx";
 import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
+import { kindName } from "./kinds.ts";
 
 const hostsOf = (row: Cluster) => row.workloads.filter((work) => work.is_member).map((work) => work.host_name);
 
@@ -36,7 +37,14 @@ const COLUMNS: readonly Column<Cluster>[] = [
     (row) => row.problem ?? row.reason,
     { id: "phase" },
   ),
-  { id: "kind", name: "Kind", value: (row) => row.kind, facet: true, cell: (row) => words(row.kind) },
+  {
+    id: "kind",
+    name: "Kind",
+    value: (row) => row.kind,
+    facet: true,
+    facetName: kindName,
+    cell: (row) => kindName(row.kind),
+  },
   {
     id: "hosts",
     name: "Runs on",

@@ -7,7 +7,7 @@ import { box as boxQuery } from "../api/queries.ts";
 import type { Box, Cluster, Notebook } from "../api/types.ts";
 import { bytes, count, plain } from "../parts/format.ts";
 import { Command, Loaded, ProblemNote } from "../parts/page.tsx";
-import { quoted } from "./request.ts";
+import { quoted } from "../parts/shell.ts";
 import { editorLines, forwardedPorts } from "./terminal.ts";
 
 /** Nothing runs there: no shell, no SSH, no Jupyter, no port. */

@@ -4,8 +4,9 @@ import { useEffect, useRef, useState } from "react";
 import { execInside } from "../api/exec.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { grown, type LogText, NO_LOG, shown } from "./logs.ts";
-import { quoted, splitCommand } from "./request.ts";
+import { splitCommand } from "./request.ts";
 
 interface Output {
   argv: string;
@@ -23,7 +24,8 @@ function wordsOf(line: string): string[] {
   }
 }
 
-export function Exec({ clusterId }: { clusterId: string }) {
+/** word: how a command line names it. */
+export function Exec({ clusterId, word }: { clusterId: string; word: string }) {
   const [line, setLine] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const [output, setOutput] = useState<Output | null>(null);
@@ -98,7 +100,7 @@ export function Exec({ clusterId }: { clusterId: string }) {
           method="POST"
           path={`/clusters/${clusterId}/exec`}
           body={{ argv: asked }}
-          command={`windrow cluster exec ${clusterId} -- ${asked.map(quoted).join(" ")}`}
+          command={`windrow cluster exec ${word} -- ${asked.map(quoted).join(" ")}`}
         />
       )}
       {output && (

@@ -29,12 +29,14 @@ interface Wanted {
 interface FilesProps {
   clusterId: string;
   name: string;
+  /** How a command line names it. */
+  word: string;
   over: boolean;
   /** It runs, and files can be sent to it. */
   takes: boolean;
 }
 
-export function Files({ clusterId, name, over, takes }: FilesProps) {
+export function Files({ clusterId, name, word, over, takes }: FilesProps) {
   const fetchThem = useMutation<Got, unknown, Wanted>({
     mutationFn: async ({ changed, isShown }) => {
       const answer = await send(
@@ -95,7 +97,7 @@ export function Files({ clusterId, name, over, takes }: FilesProps) {
       {fetchThem.data?.archive && <Tree archive={fetchThem.data.archive} />}
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
       {takes && <Upload clusterId={clusterId} />}
-      <Command text={`windrow cluster files ${clusterId} --changed`} label="the same by command" />
+      <Command text={`windrow cluster files ${word} --changed`} label="the same by command" />
     </Stack>
   );
 }

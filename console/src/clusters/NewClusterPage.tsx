@@ -1,4 +1,5 @@
-// The form of a new cluster; beside it, live, the host that would run it and the price, or the reasons against.
+// The form of a new machine with all its fields; beside it, live, the host that would run it and the price, or the
+// reasons against.
 import {
   Button,
   Checkbox,
@@ -25,12 +26,13 @@ import {
 } from "../api/queries.ts";
 import type { ClusterRequest, Template } from "../api/types.ts";
 import { handed } from "../new/handed.ts";
-import { perHour, plain, words } from "../parts/format.ts";
+import { perHour, plain } from "../parts/format.ts";
 import { AskBeforeLeavingForm } from "../parts/Leaving.tsx";
 import { PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { useCreate } from "./create.ts";
 import { ImagePanel } from "./ImagePanel.tsx";
+import { kindName } from "./kinds.ts";
 import { Quote } from "./Quote.tsx";
 import {
   asCommand,
@@ -45,6 +47,8 @@ import {
   toRequest,
 } from "./request.ts";
 
+/** Where others in the row have no hint, so that all inputs of it stand in one line. */
+const HINT_LAST: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
   box: "One command, or a machine that stays up for you to work in.",
@@ -126,7 +130,7 @@ export function NewClusterPage() {
               <Panel label="Error">{refusedAbove ? <NotCreated /> : <ProblemNote error={create.error} />}</Panel>
             )}
             <Button type="submit" size="md" loading={create.isPending}>
-              Create cluster
+              Create machine
             </Button>
             {tried && !sound && (
               <Text size="sm" role="alert" className="wr-tone-bad">
@@ -188,7 +192,7 @@ function Templates({ wanted, begin }: { wanted?: string | undefined; begin: (tem
         onChange={(event) => choose(event.currentTarget.value)}
         data={[
           { value: "", label: "none" },
-          ...found.map((one) => ({ value: one.name, label: `${one.name} · ${words(one.request.kind)}` })),
+          ...found.map((one) => ({ value: one.name, label: `${one.name} · ${kindName(one.request.kind)}` })),
         ]}
       />
       {forget.error && <ProblemNote error={forget.error} />}
@@ -257,7 +261,7 @@ function Form({ draft, change, faults }: FormProps) {
             aria-label="Kind"
             value={draft.kind}
             onChange={(kind) => change({ kind: kind as Kind })}
-            data={Object.keys(KINDS).map((kind) => ({ value: kind, label: words(kind) }))}
+            data={Object.keys(KINDS).map((kind) => ({ value: kind, label: kindName(kind) }))}
           />
           <Text size="xs" className="wr-quiet">
             {KINDS[draft.kind]}
@@ -281,6 +285,7 @@ function Form({ draft, change, faults }: FormProps) {
               <NumberInput
                 label="Hosts"
                 description="Each gives all that is asked for."
+                inputWrapperOrder={HINT_LAST}
                 min={1}
                 max={64}
                 value={draft.hosts}
@@ -385,6 +390,7 @@ function Form({ draft, change, faults }: FormProps) {
             <TextInput
               label="Stop when unused for (minutes)"
               description="No command, file or tunnel for so long."
+              inputWrapperOrder={HINT_LAST}
               placeholder="no limit"
               inputMode="decimal"
               {...field("idleMinutes")}

@@ -1,4 +1,5 @@
 // The dialogs that stop a cluster, keeping its request, and start it again.
+
 import { Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
@@ -10,9 +11,10 @@ import { DialogFoot } from "../parts/DialogFoot.tsx";
 import { plain } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { useMachineWord } from "./called.ts";
 import { Fit } from "./Fit.tsx";
 import { LoginAgain } from "./RegistryLogin.tsx";
-import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, quoted, shownWith, withLogin } from "./request.ts";
+import { LOGIN_FILE, type LoginDraft, loginOf, NO_LOGIN, shownWith, withLogin } from "./request.ts";
 
 interface Props {
   cluster: Cluster;
@@ -33,6 +35,7 @@ function useTold({ cluster, close }: Props): (answer: ClusterAccepted) => void {
 
 export function StopAsked(props: Props) {
   const { cluster, close } = props;
+  const word = useMachineWord(cluster);
   const path = pathOf(cluster, "stop");
   const act = useMutation({ mutationFn: () => post<ClusterAccepted>(path), onSuccess: useTold(props) });
   return (
@@ -44,9 +47,9 @@ export function StopAsked(props: Props) {
         </Text>
         {act.error && <ProblemNote error={act.error} />}
         <DialogFoot close={close} color="red" loading={act.isPending} onClick={() => act.mutate()} data-autofocus>
-          Stop cluster
+          Stop machine
         </DialogFoot>
-        <Same method="POST" path={path} command={`windrow cluster stop ${quoted(cluster.id)} --yes`} />
+        <Same method="POST" path={path} command={`windrow cluster stop ${word} --yes`} />
       </Stack>
     </Dialog>
   );
@@ -54,6 +57,7 @@ export function StopAsked(props: Props) {
 
 export function StartAsked(props: Props) {
   const { cluster, close } = props;
+  const word = useMachineWord(cluster);
   const [draft, setDraft] = useState<LoginDraft>({ ...NO_LOGIN, image: cluster.request.image ?? "" });
   const [key] = useState(freshKey);
   const me = useQuery(meQuery);
@@ -87,13 +91,13 @@ export function StartAsked(props: Props) {
         <LoginAgain cluster={cluster} draft={draft} setDraft={setDraft} faults={faults} />
         {act.error && <ProblemNote error={act.error} />}
         <DialogFoot close={close} loading={act.isPending} disabled={!sound} onClick={() => act.mutate()}>
-          Start cluster
+          Start machine
         </DialogFoot>
         <Same
           method="POST"
           path={path}
           body={shownWith({}, login)}
-          command={`windrow cluster start ${quoted(cluster.id)} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
+          command={`windrow cluster start ${word} --yes${login ? ` --registry-login ${LOGIN_FILE}` : ""}`}
         />
       </Stack>
     </Dialog>

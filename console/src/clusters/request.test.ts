@@ -1,16 +1,6 @@
 import { expect, test } from "vitest";
-import {
-  asCommand,
-  BLANK,
-  callOf,
-  loginOf,
-  operand,
-  quoted,
-  shownWith,
-  splitCommand,
-  toDraft,
-  toRequest,
-} from "./request.ts";
+import { operand, quoted } from "../parts/shell.ts";
+import { asCommand, BLANK, callOf, loginOf, shownWith, splitCommand, toDraft, toRequest } from "./request.ts";
 
 test("commands split as a shell would", () => {
   expect(splitCommand(`python -c 'print("a b")'`)).toEqual(["python", "-c", 'print("a b")']);

@@ -3,6 +3,7 @@
 import { wholePath } from "../api/paths.ts";
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "../api/types.ts";
 import { GIB } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
 
@@ -348,15 +349,6 @@ export function splitCommand(text: string): string[] {
   if (quote) throw new Error(`A quote (${quote}) is not closed`);
   if (word !== null) words.push(word);
   return words;
-}
-
-export function quoted(word: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
-}
-
-/** A word that stands by itself on a command line: one that begins with a dash is not taken for an option. */
-export function operand(word: string): string {
-  return word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word);
 }
 
 /** A file that holds NAME:PASSWORD, for the command line. */

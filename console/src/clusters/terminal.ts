@@ -1,6 +1,6 @@
 // The words between a terminal in the browser and the Master. Pure.
 import { wholePath } from "../api/paths.ts";
-import { quoted } from "./request.ts";
+import { quoted } from "../parts/shell.ts";
 
 /** Of one message; the Master takes twice as much. */
 export const PIECE_BYTES = 32_768;

@@ -1,6 +1,6 @@
 // Which files of a folder are sent with a job, by the rules of the command: docs/files.md. Pure.
-import { quoted } from "../clusters/request.ts";
 import { count } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import { ignoresOf } from "./ignoring.ts";
 import * as names from "./names.ts";
 

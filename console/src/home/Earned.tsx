@@ -3,7 +3,7 @@ import { Text } from "@mantine/core";
 import type { Overview } from "../api/types.ts";
 import { DayBars } from "../parts/Bars.tsx";
 import { amount, plain } from "../parts/format.ts";
-import { Figure, Panel } from "../parts/page.tsx";
+import { Amount, Figure, Panel } from "../parts/page.tsx";
 import { TestMoney } from "../parts/state.tsx";
 import { CsvButton } from "../tables/Csv.tsx";
 
@@ -35,13 +35,13 @@ export function Earned({ title, revenue, rate }: EarnedProps) {
     >
       <div className="wr-figures" style={{ marginBottom: 10 }}>
         <div data-testid="revenue-today">
-          <Figure label="today (UTC)" value={amount(revenue.today)} note={unit} />
+          <Figure label="today (UTC)" value={<Amount text={revenue.today} />} note={unit} />
         </div>
         <div data-testid="revenue-week">
-          <Figure label="7 days" value={amount(revenue.last_7_days)} note={unit} />
+          <Figure label="7 days" value={<Amount text={revenue.last_7_days} />} note={unit} />
         </div>
         <div data-testid="revenue-month">
-          <Figure label="30 days" value={amount(revenue.last_30_days)} note={unit} />
+          <Figure label="30 days" value={<Amount text={revenue.last_30_days} />} note={unit} />
         </div>
         <Figure label="earning per hour" value={amount(rate.rented)} />
         <Figure label="idle GPUs, per hour" value={amount(rate.idle)} />

@@ -18,6 +18,7 @@ import {
 import type { Me, Overview, Profile, SimulatedHosts } from "../api/types.ts";
 import { PASSWORD_MIN, passwordFault } from "../identity/account.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf, isAtFields } from "../parts/faults.ts";
 import { count } from "../parts/format.ts";
 import { CheckIcon } from "../parts/icons.tsx";
 import { Panel, ProblemNote } from "../parts/page.tsx";
@@ -185,8 +186,11 @@ function SetPassword({ user }: { user: Profile }) {
     event.preventDefault();
     act.mutate();
   };
+  const told = faultsOf(act.error);
+  const isShown = isAtFields(act.error, ["address", "password"]);
+  const passwordError = (password && fault) || told.password;
   return (
-    <form onSubmit={send} noValidate>
+    <form onSubmit={send} onInput={() => isShown && act.reset()} noValidate>
       <Group gap="sm" align="flex-end">
         <TextInput
           label="Mail address"
@@ -196,20 +200,22 @@ function SetPassword({ user }: { user: Profile }) {
           type="email"
           autoComplete="username"
           value={address}
-          error={password !== "" && !address.includes("@") && "A mail address, such as ada@example.org"}
+          error={
+            told.address ?? (password !== "" && !address.includes("@") && "A mail address, such as ada@example.org")
+          }
           inputWrapperOrder={["label", "description", "error", "input"]}
           onChange={(event) => setAddress(event.currentTarget.value)}
         />
         <PasswordInput
           label="New password"
           // The fault stands in the place of the rule, so that nothing moves.
-          description={password && fault ? undefined : `At least ${PASSWORD_MIN} characters.`}
+          description={passwordError ? undefined : `At least ${PASSWORD_MIN} characters.`}
           inputWrapperOrder={["label", "description", "error", "input"]}
           autoComplete="new-password"
           flex="1 1 240px"
           maw={320}
           value={password}
-          error={password && fault}
+          error={passwordError}
           onChange={(event) => setPassword(event.currentTarget.value)}
         />
         <Button
@@ -221,7 +227,7 @@ function SetPassword({ user }: { user: Profile }) {
           Set the password
         </Button>
       </Group>
-      {act.error && <ProblemNote error={act.error} />}
+      {act.error && !isShown && <ProblemNote error={act.error} />}
     </form>
   );
 }

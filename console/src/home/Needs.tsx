@@ -18,14 +18,14 @@ const toneOf = (group: Attention): Tone => (group.severity === "page" || BAD.inc
 
 export function Needs({ calm, own = false }: { calm: string; own?: boolean }) {
   const query = useQuery(attentionQuery(own));
-  const alerts = useOpenAlerts(own ? "provide" : "operate").alerts ?? [];
-  const groups = query.data?.items.filter((group) => !isSaid(group, alerts)) ?? [];
+  const { alerts = [], all = [] } = useOpenAlerts(own ? "provide" : "operate");
+  const groups = query.data?.items.filter((group) => !isSaid(group, all)) ?? [];
   const found = alerts.length + groups.length;
   return (
     <Panel
       title={found ? `Needs attention (${found})` : "Needs attention"}
       label="Needs attention"
-      actions={alerts.length > 0 && <AllAlerts />}
+      actions={all.length > 0 && <AllAlerts silenced={all.length - alerts.length} />}
       bare
     >
       <Loaded query={query} lines={2}>

@@ -14,12 +14,16 @@ import { Shape, Simulated, State, When } from "../parts/state.tsx";
 /** So many stand on a home, the urgent first; the rest are on the page of alerts. */
 const SHOWN_MOST = 8;
 
-/** Those of a product's home, the urgent first; undefined: they were not read yet, or cannot be. */
+/**
+ * Those of a product's home, the urgent first, without what is silenced; undefined: they were not read yet, or cannot
+ * be. all: with those.
+ */
 export function useOpenAlerts(product: Product) {
   const query = useQuery(openAlerts(product !== "operate"));
-  const alerts = query.data && ofProduct(query.data.items, product);
+  const all = query.data && ofProduct(query.data.items, product);
   const isUrgent = (one: Alert) => Number(one.severity === "page" && one.state === "firing");
-  return { alerts: alerts?.toSorted((one, other) => isUrgent(other) - isUrgent(one)), isPending: query.isPending };
+  const told = all?.filter((one) => one.state !== "silenced");
+  return { all, alerts: told?.toSorted((one, other) => isUrgent(other) - isUrgent(one)), isPending: query.isPending };
 }
 
 export function AlertLines({ alerts }: { alerts: readonly Alert[] }) {
@@ -72,18 +76,23 @@ function Line({ alert }: { alert: Alert }) {
   );
 }
 
-export const AllAlerts = () => (
+export const AllAlerts = ({ silenced }: { silenced: number }) => (
   <Link className="wr-link" to="/alerts">
-    All alerts
+    All alerts{silenced > 0 && ` (${count(silenced)} silenced)`}
   </Link>
 );
 
 /** On a home that has no other list of troubles: only while there are any. */
 export function OpenAlerts({ product }: { product: Product }) {
-  const { alerts } = useOpenAlerts(product);
+  const { alerts, all = [] } = useOpenAlerts(product);
   if (!alerts?.length) return null;
   return (
-    <Panel title={`Needs attention (${count(alerts.length)})`} label="Needs attention" actions={<AllAlerts />} bare>
+    <Panel
+      title={`Needs attention (${count(alerts.length)})`}
+      label="Needs attention"
+      actions={<AllAlerts silenced={all.length - alerts.length} />}
+      bare
+    >
       <ul className="wr-needs">
         <AlertLines alerts={alerts} />
       </ul>

@@ -17,7 +17,7 @@ import { DayBars } from "../parts/Bars.tsx";
 import { amount, count, duration, money, percent, perHour, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { LinkButton } from "../parts/LinkButton.tsx";
-import { Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Amount, Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { emptyIn, idleMinutes } from "./home.ts";
@@ -148,7 +148,9 @@ function Machine({ machine, isWatched }: { machine: Cluster; isWatched: boolean 
       </span>
       <span className="wr-lines-figures">
         <span>{perHour(machine.price_per_hour)}</span>
-        <span className="wr-quiet">{amount(machine.cost_so_far)} so far</span>
+        <span className="wr-quiet">
+          <Amount text={machine.cost_so_far} /> so far
+        </span>
         {machine.ends_at && (
           <span className="wr-quiet">
             ends <When at={machine.ends_at} />
@@ -205,10 +207,10 @@ function Spent() {
           <>
             <div className="wr-figures" style={{ marginBottom: 10 }}>
               <div data-testid="spent-month">
-                <Figure label="this month" value={money(spent, currency)} />
+                <Figure label="this month" value={<Amount text={spent} unit={currency} />} />
               </div>
-              <Figure label="today (UTC)" value={amount(today)} />
-              {forecast !== null && <Figure label="forecast for the month" value={amount(forecast)} />}
+              <Figure label="today (UTC)" value={<Amount text={today} />} />
+              {forecast !== null && <Figure label="forecast for the month" value={<Amount text={forecast} />} />}
               {limit !== null && <Figure label="limit a month" value={amount(limit)} />}
             </div>
             <DayBars days={days} unit={plain(currency)} label="Spent by day" />

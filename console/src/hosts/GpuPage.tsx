@@ -334,7 +334,7 @@ function Evidence({ gpu }: { gpu: GpuWhole }) {
       <Text size="sm" fw={600}>
         Verified
       </Text>
-      <CardEvidence hostId={gpu.host_id} uuid={gpu.uuid} simulated={gpu.simulated} />
+      <CardEvidence gpu={gpu} />
       <Text size="sm" fw={600} mt={10}>
         Reported by its host
       </Text>

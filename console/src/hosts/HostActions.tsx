@@ -6,7 +6,6 @@ import { useState } from "react";
 import { ApiProblem, get, post } from "../api/client.ts";
 import { me as meQuery } from "../api/queries.ts";
 import type { Host } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { mayOperate } from "../identity/rights.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
@@ -14,6 +13,7 @@ import { count, plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { called, quoted } from "../parts/shell.ts";
 import { State } from "../parts/state.tsx";
 import type { Verb } from "./remedies.ts";
 import { type Before, notNow, undoes, wayBack } from "./undoing.ts";
@@ -239,7 +239,7 @@ export function ActionAsked({ hosts, action, close, reason: first = "" }: AskedP
               method="POST"
               path={`/hosts/${one.id}/${action.verb}`}
               {...(action.bare ? {} : { body: { reason } })}
-              command={`windrow host ${action.verb} ${one.id}${action.bare ? "" : ` --reason ${quoted(reason)}`}`}
+              command={`windrow host ${action.verb} ${called(one)}${action.bare ? "" : ` --reason ${quoted(reason)}`}`}
             />
           ) : (
             <Outcomes hosts={hosts} outcomes={outcomes} />

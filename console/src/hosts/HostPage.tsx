@@ -4,6 +4,7 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import { HostMaintenance } from "../alerts/Maintenance.tsx";
 import { post } from "../api/client.ts";
 import { events as eventsQuery, host as hostQuery, me as meQuery } from "../api/queries.ts";
@@ -17,6 +18,7 @@ import { Empty, Facts, Figure, known, Loaded, Panel, ProblemNote, Reasons } from
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
+import { called } from "../parts/shell.ts";
 import { Meter, State, TestMoney, When } from "../parts/state.tsx";
 import { type Tab, Tabbed } from "../parts/Tabbed.tsx";
 import { CommandList } from "../records/CommandList.tsx";
@@ -165,6 +167,7 @@ function Overview({ host, frames }: Reading) {
           {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
         </Text>
       )}
+      <AlertsOf cause={host.id} />
       <HostMaintenance hostId={host.id} />
       <Troubles host={host} found={host.conditions} cards={host.gpus} />
       <Figures host={host} frames={frames} />
@@ -399,7 +402,9 @@ function BandwidthPanel({ host }: { host: Host }) {
       )}
       <BandwidthHistory host={host} />
       {measure.error && <ProblemNote error={measure.error} />}
-      {may && <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${host.id}`} />}
+      {may && (
+        <Same method="POST" path={`/hosts/${host.id}/measure`} command={`windrow host measure ${called(host)}`} />
+      )}
     </Panel>
   );
 }
@@ -480,7 +485,7 @@ function Slots({ host }: { host: Host }) {
       rows={host.slots}
       file={host.name}
       empty={
-        <Empty title="No slots" command={`windrow host show ${host.id}`}>
+        <Empty title="No slots" command={`windrow host show ${called(host)}`}>
           A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
         </Empty>
       }

@@ -9,6 +9,7 @@ import { mayOperate } from "../identity/rights.ts";
 import { plain, words } from "../parts/format.ts";
 import { Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { called } from "../parts/shell.ts";
 import { Shape, When } from "../parts/state.tsx";
 import { proofLabel, stageLabel, stepText, toneOfStage } from "./stages.ts";
 
@@ -38,7 +39,7 @@ export function ProofPanel({ host }: { host: Host }) {
         {(found) => <Progress found={found} />}
       </Loaded>
       {prove.error && <ProblemNote error={prove.error} />}
-      {may && <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${host.id}`} />}
+      {may && <Same method="POST" path={`/hosts/${host.id}/prove`} command={`windrow host prove ${called(host)}`} />}
     </Panel>
   );
 }

@@ -3,9 +3,10 @@ import { Text } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { verification as verificationQuery } from "../api/queries.ts";
-import type { CardVerification, Gpu, Host, PastVerification, Verification } from "../api/types.ts";
+import type { CardVerification, Gpu, GpuPage, Host, PastVerification, Verification } from "../api/types.ts";
 import { bytes, count, DASH, measured, plain, words } from "../parts/format.ts";
 import { Command, Facts, Id, Loaded, Panel } from "../parts/page.tsx";
+import { called } from "../parts/shell.ts";
 import { State, When } from "../parts/state.tsx";
 import { toneOf } from "../parts/states.ts";
 import { moment } from "../tables/columns.tsx";
@@ -57,13 +58,13 @@ const workWords = (card: CardVerification): string =>
       `matrices, ${count(card.openings)} entries looked at`;
 
 /** The newest challenge of one GPU, and the earlier ones. */
-export function CardEvidence({ hostId, uuid, simulated }: { hostId: string; uuid: string; simulated: boolean }) {
+export function CardEvidence({ gpu: { host_id: hostId, host_name, uuid, simulated } }: { gpu: GpuPage }) {
   const query = useQuery(verificationQuery(hostId));
   return (
     <Loaded query={query} lines={4}>
       {(whole) => {
         const card = whole.gpus.find((one) => one.gpu_uuid === uuid);
-        if (!card) return <Never hostId={hostId} whole={whole} simulated={simulated} />;
+        if (!card) return <Never host={called({ id: hostId, name: host_name })} whole={whole} simulated={simulated} />;
         const past = whole.past.filter((one) => one.gpu_uuid === uuid && one.verification_id !== card.verification_id);
         return (
           <>
@@ -113,7 +114,7 @@ function Past({ rows }: { rows: readonly PastVerification[] }) {
 const Due = ({ whole }: { whole: Verification }) =>
   whole.due_at === null ? <>as soon as a GPU is free and the host is connected</> : <When at={whole.due_at} />;
 
-function Never({ hostId, whole, simulated }: { hostId: string; whole: Verification; simulated: boolean }) {
+function Never({ host, whole, simulated }: { host: string; whole: Verification; simulated: boolean }) {
   return (
     <>
       <Text size="sm" className="wr-quiet wr-break">
@@ -121,7 +122,7 @@ function Never({ hostId, whole, simulated }: { hostId: string; whole: Verificati
           ? plain(whole.words)
           : "Not challenged yet. It is asked as soon as it is free; its owner can ask now:"}
       </Text>
-      {!simulated && <Command text={`windrow host verify ${hostId}`} label="next command" />}
+      {!simulated && <Command text={`windrow host verify ${host}`} label="next command" />}
     </>
   );
 }
@@ -146,7 +147,7 @@ export function HostVerification({ host }: { host: Host }) {
             {whole.gpus.length > 0 ? (
               <Cards host={host} whole={whole} />
             ) : (
-              <Never hostId={host.id} whole={whole} simulated={host.simulated} />
+              <Never host={called(host)} whole={whole} simulated={host.simulated} />
             )}
           </>
         )}

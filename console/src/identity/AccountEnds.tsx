@@ -4,11 +4,11 @@ import { useState } from "react";
 import { post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery, users as usersQuery } from "../api/queries.ts";
 import type { Person } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { money, plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
+import { operand, quoted } from "../parts/shell.ts";
 
 interface Ends {
   person: Person;

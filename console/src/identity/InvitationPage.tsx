@@ -6,6 +6,7 @@ import { type FormEvent, useState } from "react";
 import { INVITATION_ACCEPT, post } from "../api/client.ts";
 import { invitationOf } from "../api/queries.ts";
 import type { InvitationOpened, Me, Organisation, SignedIn } from "../api/types.ts";
+import { faultsOf, isAtFields } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Facts, Loaded, ProblemNote } from "../parts/page.tsx";
 import { When } from "../parts/state.tsx";
@@ -122,12 +123,14 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
     onSuccess: done,
     onError: (failure) => needsCode(failure) && setCode((before) => before ?? ""),
   });
+  const told = faultsOf(act.error);
+  const isShown = isAtFields(act.error, ["name", "address", "password"]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (isReady) act.mutate();
   };
   return (
-    <form onSubmit={submit} noValidate aria-label="New user">
+    <form onSubmit={submit} onInput={() => isShown && act.reset()} noValidate aria-label="New user">
       <Stack gap="sm">
         <Text size="sm">
           {isOther ? "Or accept as a new user:" : "Choose how you will sign in from now on."} Who has a user here gives
@@ -138,6 +141,7 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
           autoComplete="name"
           maxLength={100}
           value={draft.name}
+          error={told.name}
           onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
         />
         <TextInput
@@ -147,6 +151,7 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
           readOnly={invitation.address !== null}
           description={invitation.address === null ? "You sign in with it." : "The invitation is for this address."}
           value={invitation.address ?? draft.address}
+          error={told.address ?? (draft.password && faults.address)}
           onChange={(event) => setDraft({ ...draft, address: event.currentTarget.value })}
         />
         <PasswordInput
@@ -154,7 +159,7 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
           description={`At least ${PASSWORD_MIN} characters.`}
           autoComplete="new-password"
           value={draft.password}
-          error={draft.password && faults.password}
+          error={(draft.password && faults.password) || told.password}
           onChange={(event) => setDraft({ ...draft, password: event.currentTarget.value })}
         />
         {code !== null && (
@@ -175,7 +180,7 @@ function NewUser({ secret, invitation, isOther, done }: NewUserProps) {
         >
           {isOther ? "Accept as a new user" : "Accept and sign in"}
         </Button>
-        {act.error && !needsCode(act.error) && <ProblemNote error={act.error} />}
+        {act.error && !needsCode(act.error) && !isShown && <ProblemNote error={act.error} />}
       </Stack>
     </form>
   );

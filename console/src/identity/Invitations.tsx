@@ -2,11 +2,12 @@
 import { Button, Group, Stack, Text, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
-import { ApiProblem, post, remove } from "../api/client.ts";
+import { post, remove } from "../api/client.ts";
 import { invitations as invitationsQuery, projects as projectsQuery } from "../api/queries.ts";
 import type { Invitation, InvitationMade, Me } from "../api/types.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -140,7 +141,14 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
   });
   if (act.data) return <InvitationLink made={act.data} close={close} />;
   return (
-    <FormDialog title="Invite somebody" close={close} act={act} ready={body !== null} submit="Invite">
+    <FormDialog
+      title="Invite somebody"
+      close={close}
+      act={act}
+      ready={body !== null}
+      fields={["address"]}
+      submit="Invite"
+    >
       <TextInput
         label="Mail address"
         description="Whoever accepts signs in with this address. Empty: with one of their own."
@@ -148,7 +156,7 @@ export function Invite({ me, close }: { me: Me; close: () => void }) {
         type="email"
         autoComplete="off"
         value={address}
-        error={act.error instanceof ApiProblem && act.error.problem.subject === "address"}
+        error={faultsOf(act.error).address}
         onChange={(event) => setAddress(event.currentTarget.value)}
         data-autofocus
       />

@@ -8,6 +8,7 @@ import type { SpendingLimit } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { DASH, plain } from "../parts/format.ts";
 import { Loaded } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -137,6 +138,7 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
       close={close}
       act={act}
       ready={Object.keys(faults).length === 0 && !(ends && now.updated_at === null)}
+      fields={LIMIT_KINDS.map(({ field }) => field)}
       danger={passed}
       submit={
         passed
@@ -150,7 +152,7 @@ function ChangeLimits({ spender, now, close }: { spender: Spender; now: Spending
         A request that would pass a limit is refused. What runs is ended before it passes a limit per month or in all.
         Leave a field empty for no limit.
       </Text>
-      <LimitFields now={now} draft={draft} change={setDraft} faults={faults} />
+      <LimitFields now={now} draft={draft} change={setDraft} faults={{ ...faultsOf(act.error), ...faults }} />
       {passed && (
         <Text size="sm" className="wr-tone-bad" role="status">
           This is no more than what is used already: what runs is ended at once.

@@ -5,13 +5,13 @@ import { useMemo, useState } from "react";
 import { post, put, remove } from "../api/client.ts";
 import { members as membersQuery, me as meQuery, projects as projectsQuery } from "../api/queries.ts";
 import type { Me, Organisation, OrganisationMember, PasswordLinkMade } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
 import { LinkShown } from "../parts/ShownOnce.tsx";
+import { operand } from "../parts/shell.ts";
 import { Grants } from "./Grants.tsx";
 import { draftOf, givableProjects, givableRoles, memberCommand, toMemberChange } from "./members.ts";
 

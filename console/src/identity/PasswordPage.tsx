@@ -3,6 +3,7 @@ import { Button, PasswordInput, Stack, Text, Title } from "@mantine/core";
 import { useMutation } from "@tanstack/react-query";
 import { type FormEvent, useState } from "react";
 import { PASSWORD_LINK, post } from "../api/client.ts";
+import { faultsOf, isAtFields } from "../parts/faults.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { PASSWORD_MIN, passwordFault } from "./account.ts";
 import { Outside } from "./Outside.tsx";
@@ -29,14 +30,17 @@ export function PasswordPage({ secret, done }: { secret: string; done: () => voi
             description={`At least ${PASSWORD_MIN} characters.`}
             autoComplete="new-password"
             value={password}
-            error={password && fault}
-            onChange={(event) => setPassword(event.currentTarget.value)}
+            error={(password && fault) || faultsOf(act.error).password}
+            onChange={(event) => {
+              setPassword(event.currentTarget.value);
+              act.reset();
+            }}
             autoFocus
           />
           <Button type="submit" size="sm" disabled={fault !== undefined} loading={act.isPending}>
             Change the password
           </Button>
-          {act.error && <ProblemNote error={act.error} />}
+          {act.error && !isAtFields(act.error, ["password"]) && <ProblemNote error={act.error} />}
         </Stack>
       </form>
     </Outside>

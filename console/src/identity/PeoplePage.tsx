@@ -7,13 +7,14 @@ import { useMemo, useState } from "react";
 import { freshKey, post } from "../api/client.ts";
 import { me as meQuery, people as peopleQuery, users as usersQuery } from "../api/queries.ts";
 import type { Person, PersonMade, Role } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { money, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { LinkShown } from "../parts/ShownOnce.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, identity, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -180,13 +181,21 @@ function AddPerson({ close }: { close: () => void }) {
     ...(body.name ? [operand(body.name)] : []),
   ].join(" ");
   return (
-    <FormDialog title="Add a person" close={close} act={act} ready={ready} submit="Add and show the link">
+    <FormDialog
+      title="Add a person"
+      close={close}
+      act={act}
+      ready={ready}
+      fields={["name"]}
+      submit="Add and show the link"
+    >
       <TextInput
         label="Name"
         description="Lower-case letters, digits and . @ _ -"
         placeholder="ada"
         autoComplete="off"
         value={draft.name}
+        error={faultsOf(act.error).name}
         onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
         data-autofocus
       />

@@ -11,13 +11,13 @@ import {
   user as userQuery,
 } from "../api/queries.ts";
 import type { DeletedProject, Me, Project, ProjectOffer } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { plain } from "../parts/format.ts";
 import { Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";

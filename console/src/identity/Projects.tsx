@@ -5,12 +5,13 @@ import { useMemo, useState } from "react";
 import { post } from "../api/client.ts";
 import { projects as projectsQuery, user as userQuery } from "../api/queries.ts";
 import type { Me, Project } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, identity } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -122,7 +123,14 @@ function NewProject({ close }: { close: () => void }) {
   const said = `Project ${plain(name)} is added. Work in it: choose it in the menu at the top.`;
   const act = useChange(() => post("/projects", { name }), { lists: [projectsQuery, userQuery], said, close });
   return (
-    <FormDialog title="New project" close={close} act={act} ready={name !== ""} submit="Add the project">
+    <FormDialog
+      title="New project"
+      close={close}
+      act={act}
+      ready={name !== ""}
+      fields={["name"]}
+      submit="Add the project"
+    >
       <Text size="sm">It begins without money, with you as its admin.</Text>
       <TextInput
         label="Name"
@@ -131,6 +139,7 @@ function NewProject({ close }: { close: () => void }) {
         autoComplete="off"
         maxLength={64}
         value={typed}
+        error={faultsOf(act.error).name}
         onChange={(event) => setTyped(event.currentTarget.value)}
         data-autofocus
       />

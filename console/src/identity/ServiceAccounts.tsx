@@ -5,14 +5,15 @@ import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { limits as limitsQuery, serviceAccounts as query } from "../api/queries.ts";
 import type { Me, ServiceAccount, ServiceMade } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Empty, Panel } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TokenShown } from "../parts/ShownOnce.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -131,6 +132,7 @@ function Add({ me, close }: { me: Me; close: () => void }) {
       close={close}
       act={act}
       ready={name !== "" && roles.length > 0 && Object.keys(faults).length === 0}
+      fields={["name"]}
       submit="Add it"
     >
       <TextInput
@@ -140,6 +142,7 @@ function Add({ me, close }: { me: Me; close: () => void }) {
         autoComplete="off"
         maxLength={64}
         value={typed}
+        error={faultsOf(act.error).name}
         onChange={(event) => setTyped(event.currentTarget.value)}
         data-autofocus
       />

@@ -7,6 +7,7 @@ import { post, remove } from "../api/client.ts";
 import { me as meQuery, receivedShares, SHARES_KEY, shares as sharesQuery } from "../api/queries.ts";
 import type { ObjectShare, ShareRequest } from "../api/types.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Loaded, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -144,6 +145,7 @@ function Share({ object, levels, close }: { object: SharedObject; levels: readon
       close={close}
       act={act}
       ready={body !== null}
+      fields={["receiver"]}
       submit="Share"
     >
       <Text size="sm">Your project goes on owning it and paying for it.</Text>
@@ -164,6 +166,7 @@ function Share({ object, levels, close }: { object: SharedObject; levels: readon
         autoComplete="off"
         maxLength={320}
         value={draft.receiver}
+        error={faultsOf(act.error).receiver}
         onChange={(event) => change({ receiver: event.currentTarget.value })}
       />
       <NativeSelect

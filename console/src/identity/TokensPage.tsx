@@ -5,14 +5,15 @@ import { useMemo, useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { joinTokens as joinTokensQuery, me as meQuery, tokens as tokensQuery } from "../api/queries.ts";
 import type { JoinTokenRow, TokenMade, TokenRow } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain, words } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { TokenShown } from "../parts/ShownOnce.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, events, identity, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
@@ -186,12 +187,14 @@ function NewToken({ close }: { close: () => void }) {
       close={close}
       act={make}
       ready={body.name !== "" && roles.length > 0 && Object.keys(faults).length === 0}
+      fields={["name"]}
       submit="Make token"
     >
       <TextInput
         label="Name"
         description="What it is for."
         value={name}
+        error={faultsOf(make.error).name}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus
       />

@@ -8,6 +8,7 @@ import { me as meQuery, sessions as sessionsQuery, signedOut, user as userQuery 
 import { signOutHere } from "../api/secret.ts";
 import type { Profile } from "../api/types.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Facts, Id, Loaded, Panel } from "../parts/page.tsx";
 import { needsPassword, PASSWORD_MIN, passwordFault, toProfileChange } from "./account.ts";
@@ -100,13 +101,22 @@ function ChangeProfile({ user, close }: { user: Profile; close: () => void }) {
       close();
     },
   });
+  const told = faultsOf(act.error);
   return (
-    <FormDialog title="Name and mail address" close={close} act={act} ready={body !== null} submit="Change">
+    <FormDialog
+      title="Name and mail address"
+      close={close}
+      act={act}
+      ready={body !== null}
+      fields={["name", "address"]}
+      submit="Change"
+    >
       <TextInput
         label="Name"
         autoComplete="name"
         maxLength={100}
         value={draft.name}
+        error={told.name}
         onChange={(event) => setDraft({ ...draft, name: event.currentTarget.value })}
         data-autofocus
       />
@@ -116,6 +126,7 @@ function ChangeProfile({ user, close }: { user: Profile; close: () => void }) {
         type="email"
         autoComplete="email"
         value={draft.address}
+        error={told.address}
         onChange={(event) => setDraft({ ...draft, address: event.currentTarget.value })}
       />
       {needsPassword(draft, user) && (
@@ -185,7 +196,7 @@ function ChangePassword({ user, close }: { user: Profile; close: () => void }) {
   const isReady = !fault && (present !== "" || !user.has_password);
   const title = user.has_password ? "Change the password" : "Set a password";
   return (
-    <FormDialog title={title} close={close} act={act} ready={isReady} submit={title}>
+    <FormDialog title={title} close={close} act={act} ready={isReady} fields={["password"]} submit={title}>
       <Text size="sm">All other browsers that you are signed in with are signed out. Tokens stay.</Text>
       {user.has_password && (
         <PasswordInput
@@ -201,7 +212,7 @@ function ChangePassword({ user, close }: { user: Profile; close: () => void }) {
         description={`At least ${PASSWORD_MIN} characters.`}
         autoComplete="new-password"
         value={password}
-        error={password && fault}
+        error={(password && fault) || faultsOf(act.error).password}
         onChange={(event) => setPassword(event.currentTarget.value)}
         {...(user.has_password ? {} : { "data-autofocus": true })}
       />

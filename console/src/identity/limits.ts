@@ -1,7 +1,8 @@
 // Spending limits: drafts of forms as requests and as commands, and how much of a limit is used. Pure.
 import type { LimitsRequest, SpendingLimit } from "../api/types.ts";
-import { quoted, readAmount, readSpan } from "../clusters/request.ts";
+import { readAmount, readSpan } from "../clusters/request.ts";
 import { amount } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 
 export type LimitField = "max_hourly_cost" | "max_monthly_cost" | "max_total_cost" | "max_leases" | "idle_seconds";
 

@@ -9,7 +9,7 @@ import type {
   ServiceAccount,
   TokenRow,
 } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
+import { operand, quoted } from "../parts/shell.ts";
 import { ORGANISATION_ROLES, type OrganisationRole, type ProjectRole } from "./roles.ts";
 
 type Who = Pick<Me, "account" | "roles">;

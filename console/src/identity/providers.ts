@@ -1,6 +1,6 @@
 // Identity providers: the fields of a form as a request and as a command, and their groups as text. Pure.
 import type { Provider, ProviderRequest } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
+import { operand, quoted } from "../parts/shell.ts";
 import { ORGANISATION_ROLES, type OrganisationRole, PROJECT_ROLES, type ProjectRole } from "./roles.ts";
 
 /** As the Master takes it (api/provider_routes.py). */

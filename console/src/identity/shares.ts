@@ -1,7 +1,7 @@
 // Shares of clusters, jobs and templates: levels, drafts of the form as requests and as commands. Pure.
 import type { Me, ObjectShare, Role, ShareRequest } from "../api/types.ts";
-import { operand, quoted } from "../clusters/request.ts";
 import { words } from "../parts/format.ts";
+import { operand, quoted } from "../parts/shell.ts";
 
 export type Level = ShareRequest["level"];
 type ReceiverKind = ShareRequest["receiver_kind"];

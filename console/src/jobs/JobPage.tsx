@@ -4,13 +4,14 @@ import { notifications } from "@mantine/notifications";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate, useParams } from "@tanstack/react-router";
 import { useState } from "react";
+import { AlertsOf } from "../alerts/AlertsOf.tsx";
 import { freshKey, post, send } from "../api/client.ts";
 import { forecast as forecastQuery, job as jobQuery, jobs as jobsQuery, me as meQuery } from "../api/queries.ts";
 import type { Job, JobAttempt } from "../api/types.ts";
+import { useJobWord } from "../clusters/called.ts";
 import { Findings } from "../clusters/Findings.tsx";
 import { Log } from "../clusters/Log.tsx";
 import { Refusal } from "../clusters/Refusal.tsx";
-import { quoted } from "../clusters/request.ts";
 import { Usage } from "../clusters/Usage.tsx";
 import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
@@ -21,8 +22,9 @@ import { amount, bytes, DASH, duration, plain, took, words } from "../parts/form
 import { DownloadIcon } from "../parts/icons.tsx";
 import { AskBeforeLeaving } from "../parts/Leaving.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
-import { Command, Empty, Facts, Figure, Loaded, Panel, ProblemNote } from "../parts/page.tsx";
+import { Amount, Command, Empty, Facts, Figure, Loaded, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { TestMoney, When } from "../parts/state.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { rangeOf } from "../routing/KeptEstimates.tsx";
@@ -60,6 +62,7 @@ function JobView({ job }: { job: Job }) {
         id={job.id}
         actions={(over ? mine : manages || mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
+      <AlertsOf cause={job.group_id} />
       {job.reason && !job.refusal && (
         <div
           className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
@@ -77,7 +80,7 @@ function JobView({ job }: { job: Job }) {
         </div>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
-        <Figure label="cost so far" value={amount(job.cost_so_far)} note={<TestMoney />} />
+        <Figure label="cost so far" value={<Amount text={job.cost_so_far} />} note={<TestMoney />} />
         {job.request.budget && <Figure label="budget" value={amount(job.request.budget)} />}
         {job.exit_code !== null && <Figure label="exit code" value={job.exit_code} />}
         <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
@@ -201,6 +204,7 @@ function Actions({ job }: { job: Job }) {
 const told = (failure: Error) => notifications.show({ color: "red", message: failure.message });
 
 function Artefacts({ job }: { job: Job }) {
+  const word = useJobWord(job);
   const last = job.attempts.at(-1);
   const fetchThem = useMutation({
     mutationFn: async () => {
@@ -227,7 +231,7 @@ function Artefacts({ job }: { job: Job }) {
         </Button>
       </Group>
       {fetchThem.error ? <ProblemNote error={fetchThem.error} /> : null}
-      <Command text={`windrow job artefacts ${job.id} results/`} label="the same by command" />
+      <Command text={`windrow job artefacts ${word} results/`} label="the same by command" />
     </Stack>
   );
 }
@@ -305,6 +309,7 @@ const attemptRows = (one: JobAttempt) => [
 
 function Asked({ job }: { job: Job }) {
   const asked = job.request;
+  const word = useJobWord(job);
   return (
     <Stack gap="xs">
       <Facts
@@ -360,7 +365,7 @@ function Asked({ job }: { job: Job }) {
           ["Submitted", <When key="s" at={job.created_at} />],
         ]}
       />
-      <Same method="GET" path={`/jobs/${job.id}`} command={`windrow job show ${job.id}`} />
+      <Same method="GET" path={`/jobs/${job.id}`} command={`windrow job show ${word}`} />
     </Stack>
   );
 }

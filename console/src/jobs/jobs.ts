@@ -6,7 +6,6 @@ import {
   gib,
   LOGIN_FILE,
   NO_LOGIN,
-  quoted,
   readAmount,
   readEntrypoint,
   readEnv,
@@ -15,6 +14,7 @@ import {
   splitCommand,
 } from "../clusters/request.ts";
 import { GIB, toBytes } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { MachineType } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { GIB } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import {
   binsOf,
   changeText,

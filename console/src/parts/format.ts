@@ -140,6 +140,9 @@ export function amount(text: string | null | undefined, digits = MONEY_DIGITS): 
   return `${sign ? "−" : ""}${grouped}.${rounded.slice(-kept).replace(/0+$/, "").padEnd(2, "0")}`;
 }
 
+/** Less than prices show; as a large figure it would be zeros. */
+export const isTiny = (text: string | null | undefined): boolean => /^0\.0000\d*[1-9]/.test(text ?? "");
+
 export function money(text: string | null | undefined, currency: string): string {
   return `${amount(text)} ${plain(currency)}`;
 }
@@ -246,6 +249,7 @@ export function plain(text: string | null | undefined): string {
 /** A state's word as a person reads it: `under_maintenance` becomes "Under maintenance". */
 export function words(state: string | null | undefined): string {
   if (!state) return DASH;
+  if (state === "Checkpointing") return "Saving files"; // log and files are brought in; a checkpoint is none of it
   const spaced = plain(state)
     .replace(/[._-]+/g, " ")
     .replace(/\b(gpu|cpu|nvml|id|ssh|http)\b/gi, (short) => short.toUpperCase());

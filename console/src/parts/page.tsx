@@ -3,7 +3,7 @@ import { ActionIcon, Button, CopyButton, Group, Skeleton, Stack, Text, Title, To
 import type { ReactNode } from "react";
 import { ApiProblem } from "../api/client.ts";
 import type { Reason } from "../api/types.ts";
-import { DASH, plain, shortId } from "./format.ts";
+import { amount, DASH, isTiny, plain, shortId } from "./format.ts";
 import { CheckIcon, CopyIcon } from "./icons.tsx";
 import { aboutText, grouped } from "./problems.ts";
 
@@ -98,6 +98,12 @@ export function Figure({ label, value, note }: { label: string; value: ReactNode
       </div>
     </div>
   );
+}
+
+/** An amount as a large figure; of a tiny one the exact amount is in the tooltip. */
+export function Amount({ text, unit }: { text: string | null | undefined; unit?: string }) {
+  const end = unit ? ` ${plain(unit)}` : "";
+  return isTiny(text) ? <span title={`${text}${end}`}>less than 0.0001{end}</span> : `${amount(text)}${end}`;
 }
 
 export function Id({ id }: { id: string | null | undefined }) {

@@ -5,17 +5,20 @@ import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type FormEvent, useState } from "react";
 import { type AuditWanted, audit as auditQuery, auditVerdict } from "../api/queries.ts";
 import type { AuditRow, AuditVerdict } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { count, DASH, plain, words } from "../parts/format.ts";
 import { Empty, Facts, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { Actor, Subject } from "../parts/Subject.tsx";
+import { quoted } from "../parts/shell.ts";
 import { State, When } from "../parts/state.tsx";
 import { figure, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
 import { named } from "./events.ts";
+
+/** A code, such as link_closed, as words. */
+const reasonText = (text: string): string => (/^[a-z]+(_[a-z]+)+$/.test(text) ? words(text) : text);
 
 const COLUMNS: readonly Column<AuditRow>[] = [
   figure("number", "No.", (row) => row.number, count, {
@@ -33,7 +36,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     id: "action",
     name: "Action",
     value: (row) => row.action,
-    cell: (row) => <span title={plain(row.action)}>{words(row.action)}</span>,
+    cell: (row) => <span title={plain(row.action)}>{plain(row.title)}</span>,
   },
   {
     id: "subject",
@@ -41,7 +44,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
     value: (row) => row.names[row.subject] ?? row.subject,
     cell: (row) => <Subject id={row.subject} name={row.names[row.subject]} />,
   },
-  { id: "reason", name: "Reason", value: (row) => row.reason && named(row.reason, row.names) },
+  { id: "reason", name: "Reason", value: (row) => row.reason && reasonText(named(row.reason, row.names)) },
   {
     id: "fields",
     name: "Fields",
@@ -59,7 +62,7 @@ const COLUMNS: readonly Column<AuditRow>[] = [
 ];
 
 const FIELDS: readonly (readonly [keyof AuditWanted, string, string])[] = [
-  ["actor", "Actor", "account/account_…"],
+  ["actor", "Actor", "user/user_…"],
   ["action", "Action", "host. or token.make"],
   ["subject", "Subject", "host_… or token_…"],
   ["since", "From", "2026-01-31"],
@@ -154,7 +157,7 @@ function Entries({ wanted, narrowed }: { wanted: AuditWanted; narrowed: boolean 
       empty={
         <Empty title={narrowed ? "No entry matches" : "Nothing was decided yet"} command="windrow audit ls">
           {narrowed
-            ? "Actor and subject must be whole; an action may be a beginning that ends with a dot, such as host."
+            ? "Actor and subject are whole ids, as their tooltips show; an action may be a beginning such as host."
             : "Whoever changes anything here is written down with the reason."}
         </Empty>
       }

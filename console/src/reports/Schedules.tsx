@@ -5,11 +5,12 @@ import { useState } from "react";
 import { post, remove } from "../api/client.ts";
 import { schedules as schedulesQuery } from "../api/queries.ts";
 import type { ReportRequest, ReportSchedule } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
 import { useChange } from "../parts/change.ts";
 import { FormDialog } from "../parts/FormDialog.tsx";
+import { faultsOf } from "../parts/faults.ts";
 import { plain } from "../parts/format.ts";
 import { Same } from "../parts/Same.tsx";
+import { quoted } from "../parts/shell.ts";
 import { When } from "../parts/state.tsx";
 import { PERIODS, TIMES, type Wanted } from "./reports.ts";
 
@@ -24,7 +25,14 @@ export function Schedules({ wanted, close }: { wanted: Wanted; close: () => void
   const body = { name: name.trim(), cron, period, measure, by, view, time_zone, filters: wanted.filters };
   const act = useChange(() => post(PATH, body), { lists: [schedulesQuery], said: "The report is sent by mail", close });
   return (
-    <FormDialog title="Reports by mail" close={close} act={act} ready={name.trim() !== ""} submit="Send this report">
+    <FormDialog
+      title="Reports by mail"
+      close={close}
+      act={act}
+      ready={name.trim() !== ""}
+      fields={["name"]}
+      submit="Send this report"
+    >
       {known.map((one) => (
         <Known key={one.id} one={one} />
       ))}
@@ -34,6 +42,7 @@ export function Schedules({ wanted, close }: { wanted: Wanted; close: () => void
       <TextInput
         label="Subject"
         value={name}
+        error={faultsOf(act.error).name}
         maxLength={100}
         onChange={(event) => setName(event.currentTarget.value)}
         data-autofocus

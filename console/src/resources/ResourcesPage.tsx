@@ -13,7 +13,6 @@ import {
   resources as resourcesQuery,
 } from "../api/queries.ts";
 import type { Binding, Resource } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { Dialog } from "../parts/Dialog.tsx";
 import { DialogFoot } from "../parts/DialogFoot.tsx";
@@ -21,6 +20,7 @@ import { count, DASH, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Command, Empty, PageHead, Panel, ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
+import { operand } from "../parts/shell.ts";
 import { actions, figure, moment, state } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";

@@ -1,6 +1,6 @@
 // Compute resources from the fields of a form, and in words. Pure.
 import type { Resource, ResourceRequest } from "../api/types.ts";
-import { operand } from "../clusters/request.ts";
+import { operand } from "../parts/shell.ts";
 
 export const TYPES = ["on-premise", "cloud", "edge"] as const;
 export const STATUSES = ["available", "busy", "maintenance", "unavailable"] as const;

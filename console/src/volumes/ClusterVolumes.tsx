@@ -1,10 +1,11 @@
 // The volumes of one cluster: their mounts, their last saved version, saving now.
+
 import { Button, Group, Stack, Text } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { postLong } from "../api/client.ts";
 import { volumes as volumesQuery } from "../api/queries.ts";
 import type { Cluster, SavedVolumes, Volume } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
+import { useMachineWord } from "../clusters/called.ts";
 import { bytes, count, plain } from "../parts/format.ts";
 import { ProblemNote } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
@@ -55,6 +56,7 @@ function Kept({ volume }: { volume: Volume | undefined }) {
 /** It is saved every few minutes and at the end anyway. */
 function SaveNow({ cluster }: { cluster: Cluster }) {
   const client = useQueryClient();
+  const word = useMachineWord(cluster);
   const path = `/clusters/${encodeURIComponent(cluster.id)}/volumes/save`;
   const save = useMutation({
     mutationFn: () => postLong<SavedVolumes>(path),
@@ -75,7 +77,7 @@ function SaveNow({ cluster }: { cluster: Cluster }) {
         </Text>
       )}
       {save.error && <ProblemNote error={save.error} />}
-      <Same method="POST" path={path} command={`windrow volume save ${quoted(cluster.id)}`} />
+      <Same method="POST" path={path} command={`windrow volume save ${word}`} />
     </>
   );
 }

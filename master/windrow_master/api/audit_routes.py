@@ -7,6 +7,7 @@ from pydantic import Field
 
 from windrow_master.api import answers
 from windrow_master.api.answers import Out, Read, Time, Written
+from windrow_master.api.audit_texts import action_title
 from windrow_master.api.bodies import Body
 from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.event_names import audit_names, mentioned
@@ -36,6 +37,7 @@ class AuditOut(Out):
     epoch: int
     actor: str
     action: str
+    title: Annotated[str, Field(description="The action in words"), Read(lambda entry: action_title(entry.action))]
     subject: str
     reason: str
     fields: dict[str, str]

@@ -41,6 +41,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "host.verify_failed": "Verification failed",
     "host.verifying": "Verification started",
     "inventory.note": "Note about the inventory",
+    "job.checkpointing": "Job's files are saved",
     "offer.priced": "Price changed",
     "organisation.owner_made": "Owner of an organisation made",
     "receipt.impossible": "Impossible receipt",
@@ -85,7 +86,7 @@ def title_of(kind: str, subjects: Sequence[str], fields: Mapping[str, str]) -> s
         return heading if kind == RAISED else f"Solved: {heading}"
     if kind == "gpu.xid" and (code := fields.get("xid", "")).isdecimal() and int(code) in XIDS:
         return XIDS[int(code)].name
-    known = _TITLES.get(kind)
+    known = known_title(kind)
     if known is not None:
         return known
     condition = conditions.find(kind)
@@ -95,6 +96,11 @@ def title_of(kind: str, subjects: Sequence[str], fields: Mapping[str, str]) -> s
     if thing == "cluster" and sum(one.startswith("host_") for one in subjects) > 1:
         return _sentence(f"cluster {rest}")
     return _sentence(f"{thing_of(thing)} {rest}".strip())
+
+
+def known_title(kind: str) -> str | None:
+    """The words of a kind of events whose own would not do."""
+    return _TITLES.get(kind)
 
 
 def thing_of(prefix: str) -> str:

@@ -204,8 +204,9 @@ def whoami(context: typer.Context, as_json: AsJson = False) -> None:
         return
     facts(
         [
-            *[(kind, f"{one['name']} ({one['id']})") for kind, one in _who(me)],
-            ("Project", f"{me['account']['name']} ({me['account']['id']})"),
+            *[(kind, one["name"]) for kind, one in _who(me)],
+            *([("User id", me["user"]["id"])] if me.get("user") else []),
+            ("Project", me["account"]["name"]),
             ("Roles", roles_text(", ".join(me["roles"]))),
             ("Token", f"{me['token']['name']}, until {me['token']['expires_at']}"),
             ("Balance", f"{money_text(me['balance']['amount'])} {me['balance']['currency']}"),

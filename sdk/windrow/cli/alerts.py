@@ -13,7 +13,7 @@ from windrow.cli.resolving import Kind, found
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import InvalidInput
-from windrow.words import severity_name
+from windrow.words import counted, severity_name
 
 alert_app = typer.Typer(help="Alerts: what is wrong, and who looks after it.", no_args_is_help=True)
 rule_app = typer.Typer(help="Alert rules of your own.", no_args_is_help=True)
@@ -74,13 +74,36 @@ def alert_show(context: typer.Context, alert: Alert, as_json: AsJson = False) ->
     say(f"{one['title']} ({severity_name(one['severity'])}, {one['state']})")
     for line in one["text"].splitlines():
         say(line)
+    names = _own_names(api)
+    if one["state"] == "silenced":
+        say(_silence(one, names))
     if one["remedy"]:
         say(f"What to do: {one['remedy']}")
     for affected in one["affected"]:
         say(f"  {affected['name']}" + (", over" if affected["cleared_at"] else ""))
     for note in one["notes"]:
         first, _, _ = note["text"].partition("\n")
-        say(f"{note['at']}  {note['actor']}  {note['kind']}" + (f": {first}" if first else ""))
+        say(f"{note['at']}  {_actor(note['actor'], names)}  {note['kind']}" + (f": {first}" if first else ""))
+
+
+def _silence(alert: Item, names: dict[str, str]) -> str:
+    """Until when an alert is silenced, by whom and why, and what ends it."""
+    last = next((one for one in reversed(alert["notes"]) if one["kind"] in ("silenced", "unsilenced")), None)
+    by = "a silence of its rule or of what it is about: windrow alert silences ls"
+    if last is not None and last["kind"] == "silenced":
+        by = _actor(last["actor"], names) + (f": {last['text']}" if last["text"] else "")
+    ends = f"End it: windrow alert unsilence {resolving.short(alert['id'])}"
+    return f"Not told until {alert['silenced_until']}. Silenced by {by}\n{ends}"
+
+
+def _own_names(api: Client) -> dict[str, str]:
+    me = api.get("/me")
+    return {one["id"]: one["name"] for one in (me.get("user"), me.get("service"), me["account"]) if one}
+
+
+def _actor(actor: str, names: dict[str, str]) -> str:
+    """Who did something: oneself by name, others by kind and short id."""
+    return str(resolving.shortened(resolving.actor_name(actor, names)))
 
 
 @alert_app.command("ack")
@@ -258,15 +281,16 @@ def _words(rule: Item) -> str:
 
 # --- silences ---
 
+_NAMED: Final = (resolving.HOSTS, resolving.CLUSTERS, resolving.JOBS)
 SHOWN_SILENCES: Final = Table(
     (
         id_column(),
         Column("RULE", lambda s: s["rule"] or "any"),
-        Column("CAUSE", lambda s: s["cause"] or "any", most=40),
+        Column("CAUSE", lambda s: resolving.named(s["cause"] or "any", s.get("names")), most=40),
         time_column("FROM", lambda s: s["starts_at"]),
         time_column("UNTIL", lambda s: s["ends_at"]),
         Column("REASON", lambda s: s["reason"], 1, 40),
-        Column("BY", lambda s: s["created_by"], 2),
+        Column("BY", lambda s: resolving.actor_name(s["created_by"], s.get("names")), 2, show=resolving.shortened),
     ),
     "Nothing is silenced. Silence a host: windrow alert silences add --host HOST --for 2h",
 )
@@ -277,7 +301,21 @@ SHOWN_SILENCES: Final = Table(
 def silences_ls(context: typer.Context, view: View) -> None:
     """List the silences that are not over."""
     api = client(context)
-    view.print(api, api.items("/alert-silences"))
+    if view.is_json:
+        view.print(api, api.items("/alert-silences"))
+        return
+    names = _own_names(api)
+    view.print(api, (one | {"names": names | _cause_names(api, one)} for one in api.items("/alert-silences")))
+    if silenced := sum(1 for _ in api.items("/alerts", state="silenced")):
+        said = counted(silenced, "alert")
+        say(f"{said} silenced now, by a silence or alone: windrow alert ls --state silenced")
+
+
+def _cause_names(api: Client, silence: Item) -> dict[str, str]:
+    """The name of what a silence is about, by its id, where it has one."""
+    cause = silence["cause"] or ""
+    path = next((one.path or "/hosts" for one in _NAMED if cause.startswith(one.prefix)), None)
+    return {} if path is None else {cause: resolving.called(api, path, cause)}
 
 
 @silence_app.command("add")

@@ -27,7 +27,7 @@ ENTRIES = Table(
     (
         Column("NUMBER", lambda e: e["number"]),
         time_column("AT", lambda e: e["at"]),
-        Column("ACTION", lambda e: e["action"], show=spoken),
+        Column("ACTION", lambda e: e.get("title") or spoken(e["action"])),
         Column("SUBJECT", lambda e: resolving.named(e["subject"], e.get("names")), show=resolving.shortened),
         Column("ACTOR", lambda e: resolving.actor_name(e["actor"], e.get("names")), 1, show=resolving.shortened),
         Column("REASON", lambda e: resolving.named(e.get("reason") or "", e.get("names")), 2, 20, resolving.shortened),

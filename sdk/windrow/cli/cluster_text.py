@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from windrow.cli.output import err, plain, print_whole, say, shown, size_text
 from windrow.errors import refusal_lines
-from windrow.words import counted, money_or_none, money_text, seconds_text
+from windrow.words import counted, money_or_none, money_text, seconds_text, state_name
 
 ENDED = ("Deleted", "Finished", "Failed")
 RESTS = (*ENDED, "Stopped")
@@ -76,7 +76,7 @@ def print_tested(plan: dict[str, Any]) -> None:
 
 def state_text(name: str, state: str, reason: Any) -> str:
     """The state of work as a sentence, with the reason where there is one."""
-    return f"{name} is {state}" + (f": {str(reason).rstrip('.')}." if reason else ".")
+    return f"{name} is {state_name(state)}" + (f": {str(reason).rstrip('.')}." if reason else ".")
 
 
 def print_addresses(cluster: dict[str, Any], to: Console) -> None:
@@ -126,8 +126,14 @@ def traffic(traffic: dict[str, Any]) -> str:
     return f"{counted(traffic['connections'], 'connection')} over HTTPS, {carried}"
 
 
-def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """Returns what was asked for with a cluster or a job, without what was left open."""
+def hosts(cluster: dict[str, Any]) -> str:
+    """Returns the names of the hosts of a cluster's members."""
+    return ", ".join(str(one["host_name"]) for one in members(cluster) if one.get("host_name"))
+
+
+def request_facts(asked: Mapping[str, Any], host: str | None = None) -> list[tuple[str, Any]]:
+    """Returns what was asked for with a cluster or a job, without what was left open. host: the name of the only host,
+    where it is known."""
     gpus = None
     if asked.get("gpus"):
         part = f"{asked['slice']} of " if asked.get("slice") else ""
@@ -140,7 +146,7 @@ def request_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("Processors", asked.get("cpus")),
         ("Memory", size_text(asked["memory_bytes"]) if asked.get("memory_bytes") else None),
         ("Number of hosts", asked.get("hosts") if asked.get("hosts") != 1 else None),
-        ("Only this host", asked.get("host_id")),
+        ("Only this host", (host or asked["host_id"]) if asked.get("host_id") else None),
         ("Only this tier", asked.get("tier")),
         ("Variables", ", ".join(asked.get("env") or ()) or None),
         ("Secrets", ", ".join([*(asked.get("secrets") or ()), *filter(None, [asked.get("registry_secret")])]) or None),

@@ -285,7 +285,7 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
             *([("Problem", item["problem"])] if item.get("problem") else []),
             ("Kind", item.get("kind")),
             ("Account", item.get("account_id")),
-            *text.request_facts(item.get("request") or {}),
+            *text.request_facts(item.get("request") or {}, text.hosts(item)),
             ("Tier", item.get("tier")),
             ("Price per hour", money_or_none(item.get("price_per_hour"))),
             ("Cost so far", money_or_none(item.get("cost_so_far"))),

@@ -28,7 +28,7 @@ from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
-from windrow.words import counted, money_text
+from windrow.words import counted, money_text, state_name
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -206,7 +206,7 @@ JOBS = Table(
     (
         id_column(),
         Column("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else ""), most=24),
-        Column("STATE", lambda j: j["state"]),
+        Column("STATE", lambda j: j["state"], show=state_name),
         Column("EXIT", lambda j: j["exit_code"], 2),
         money_column("COST", lambda j: j["cost_so_far"]),
         time_column("CREATED", lambda j: j.get("created_at"), 3),
@@ -247,16 +247,16 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     asked = item["request"]
     facts(
         [
-            ("Job", f"{item['name']} {item['id']}"),
-            ("State", f"{item['state']} {item['reason'] or ''}"),
+            ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
+            ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
             *_waits(item.get("refusal")),
-            *request_facts(asked),
+            *request_facts(asked, resolving.called(api, "/hosts", host) if (host := asked.get("host_id")) else None),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
             ("Cost so far", money_text(item["cost_so_far"])),
             *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
-            *[("Comes after", one) for one in asked["after"]],
+            *[("Comes after", resolving.called(api, "/jobs", one)) for one in asked["after"]],
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
             *usage_rows(used),
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
@@ -308,7 +308,8 @@ def _stretch(one: dict[str, Any]) -> str:
 
 def _attempt(one: dict[str, Any]) -> str:
     left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
-    return f"{one['cluster_id']}: {one['outcome'] or 'goes on'}; {left}; {one['cost']}"
+    machine, said = resolving.short(one["cluster_id"]), one["outcome"] or "goes on"
+    return f"machine {machine}: {said}; {left}; cost {money_text(one['cost'])}"
 
 
 @job_app.command("doctor")

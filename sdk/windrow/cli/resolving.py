@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from windrow.cli.cluster_text import ENDED
 from windrow.cli.output import say
 from windrow.client import Client
-from windrow.errors import InvalidInput, NotFound
+from windrow.errors import InvalidInput, NotFound, WindrowClientError
 
 Item = dict[str, Any]
 
@@ -46,6 +46,13 @@ def named(text: str, names: Mapping[str, str] | None) -> str:
 def shortened(text: Any) -> Any:
     """A text with its ids as lists show them; absent stays absent."""
     return text and _IN_TEXT.sub(lambda found: short(found[0]), str(text))
+
+
+def called(api: Client, path: str, whole: str) -> str:
+    """The name of what is read at `path`/id; of what has none, or is not for this token to know, the short id."""
+    with suppress(WindrowClientError):
+        return str(api.get(f"{path}/{whole}").get("name") or short(whole))
+    return short(whole)
 
 
 def actor_name(actor: str, names: Mapping[str, str] | None) -> str:

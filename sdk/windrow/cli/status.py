@@ -20,7 +20,7 @@ from windrow.cli.output import brief, facts, out, plain, print_error, print_json
 from windrow.cli.tables import Column, Table, View, ago, id_column, lists, money_column, table_lines, time_column
 from windrow.client import Client
 from windrow.errors import ApiProblem, NoMaster, NotFound
-from windrow.words import money_or_none, money_text
+from windrow.words import money_or_none, money_text, state_name
 
 Item = dict[str, Any]
 
@@ -47,7 +47,7 @@ WORK = Table(
         id_column(rank=4),
         Column("NAME", lambda one: one["name"], most=28),
         Column("KIND", lambda one: one["kind"], 3),
-        Column("STATE", lambda one: one["state"]),
+        Column("STATE", lambda one: one["state"], show=state_name),
         Column("HOSTS", lambda one: ", ".join(one["hosts"]), 2, 24, _first_of),
         Column("TIER", lambda one: one["tier"], 6),
         money_column("PRICE/H", lambda one: one["price_per_hour"]),
@@ -208,9 +208,9 @@ def _print_one(api: Client, item: Item) -> None:
     why = one["problem"] or one["reason"]
     pairs: Iterable[tuple[str, Any]] = [
         (one["kind"].capitalize(), one["name"]),
-        ("State", f"{one['state']}: {why}" if why else one["state"]),
+        ("State", state_name(one["state"]) + (f": {why}" if why else "")),
         ("Hosts", ", ".join(one["hosts"]) or None),
-        *request_facts(item["request"]),
+        *request_facts(item["request"], ", ".join(one["hosts"])),
         ("Price per hour", money_or_none(one["price_per_hour"])),
         ("Cost so far", money_or_none(one["cost_so_far"])),
         ("Started", one["started_at"] and ago(one["started_at"])),

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.master_api.conftest import Api
 from tests.unit.master_api.test_fleet_routes import HOST, fleet, ok  # noqa: F401  # fleet is a fixture
+from windrow_master.api.audit_texts import action_title
 from windrow_master.api.event_names import as_seen
 from windrow_master.api.event_severity import EventSeverity, is_at_least, severity_of
 from windrow_master.api.event_texts import text_of, title_of
@@ -14,6 +15,20 @@ from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import EventId, TokenId
 from windrow_proto.units import HOUR, time_text
+
+
+@pytest.mark.parametrize(
+    ("action", "title"),
+    [
+        ("join_token.make", "Join token made"),
+        ("host.drain", "Host drained"),
+        ("host.lost", "Host offline"),
+        ("session.begin", "Signed in"),
+        ("of_newer.let_go", "Of newer let go"),
+    ],
+)
+def test_an_action_of_the_audit_log_reads_as_words(action: str, title: str) -> None:
+    assert action_title(action) == title
 
 
 @pytest.mark.parametrize(
