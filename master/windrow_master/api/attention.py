@@ -13,6 +13,7 @@ from windrow_master.fleet.availability import (
     Availability,
     Trouble,
     gpus_shown,
+    gravest_first,
     headline,
     troubles,
 )
@@ -134,7 +135,7 @@ def _of_host(groups: _Groups, entry: Entry) -> None:
             one = replace(one, since_ns=host.last_seen_ns)
             groups.add("offline", "host", "not answering", OFFLINE_REMEDY, one)
     else:
-        for trouble in troubles(entry):
+        for trouble in gravest_first(troubles(entry)):  # its remedy is told: another's might contradict it
             _add(groups, entry, trouble)
 
 

@@ -4,8 +4,8 @@ A source says what it raises now, and which of the earlier ones still hold, thou
 the memory of one Master: at its start what is open says what was told, and waits such as idle times begin anew.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.fleet.states import SLOT_HELD
@@ -13,9 +13,10 @@ from windrow_master.fleet.view import Entry, FleetView
 from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.model import NS_PER_MS, SeriesKey, SeriesQuery
 from windrow_master.watch.model import MASTER, OPERATORS, Clear, Raise, Signal
-from windrow_master.watch.own_rules import GAUGES, OwnRule, devices
+from windrow_master.watch.own_rules import GAUGES, OwnRule, devices, near, shown
 from windrow_master.watch.rules import IDLE_NS, IDLE_RATIO, LEVELS, RULES
 from windrow_proto.conditions import Stated
+from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import GpuUuid
 from windrow_proto.metrics import METRICS
 from windrow_proto.units import MINUTE, SECOND
@@ -158,6 +159,33 @@ def series_of(rule: OwnRule, view: FleetView, most: int) -> tuple[tuple[SeriesKe
                 return tuple(found), found, False
             found[SeriesKey(entry.host.host_id, device, number)] = f"{entry.host.name} {device}".rstrip()
     return tuple(found), found, True
+
+
+def named(rule: OwnRule, view: FleetView) -> OwnRule:
+    """The rule with the id of a host in place of its name, where it is about events. Raises InvalidInput where a label
+    fits nothing that there is now, such as a name with a typing error."""
+    mine = [one for one in view if rule.metric is None or rule.owner in (OPERATORS, one.host.owner_account)]
+    scope = dict(rule.scope)
+    for label, value in rule.scope.items() if rule.metric is not None else ():
+        _check_label(label, value, {one for entry in mine for one in _labels(entry)[label]})
+    if rule.metric is None and "host" in scope:
+        hosts = {text: one.host.host_id for one in mine for text in (one.host.name, one.host.host_id)}
+        _check_label("host", scope["host"], hosts)
+        scope["host"] = hosts[scope["host"]]
+    return replace(rule, scope=scope)
+
+
+def _check_label(label: str, value: str, known: Collection[str]) -> None:
+    if value not in known:
+        said = f"scope: There is no {label} {shown(value)} that this rule can be about.{near(value, known)}"
+        raise InvalidInput(said, subject="scope")
+
+
+def _labels(entry: Entry) -> Mapping[str, Collection[str]]:
+    host, tiers = entry.host, _tiers(entry)
+    gpus = [str(gpu.uuid) for gpu in host.inventory.gpus] if host.inventory is not None else []
+    return {"host": (host.host_id, host.name), "gpu": gpus, "tier": (host.tier, *tiers.values()),
+            "region": (host.region,)}  # fmt: skip
 
 
 def query_of(keys: tuple[SeriesKey, ...], from_ns: int, to_ns: int, step_ns: int) -> SeriesQuery:

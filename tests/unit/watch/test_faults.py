@@ -42,7 +42,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def alerts_of(world: World) -> AlertService:
     """The alerts of whichever Master leads."""
     telemetry: Any = SimpleNamespace(live=None, health=lambda: SimpleNamespace(lag_ns=0))
-    watched = Watched(FleetView(), telemetry, list)
+    watched = Watched(FleetView(), telemetry, list, lambda *_: True)
     return AlertService(world.store, world.clock, watched, world.deliveries, quiet_until)
 
 

@@ -44,7 +44,7 @@ class MortalNotifier:
 
 def service(store: Store, clock: ManualClock, notifier: Notifier, stated: list[Stated] | None = None) -> AlertService:
     telemetry: Any = SimpleNamespace(live=None)
-    watched = Watched(FleetView(), telemetry, lambda: stated or [])
+    watched = Watched(FleetView(), telemetry, lambda: stated or [], lambda *_: True)
     return AlertService(store, clock, watched, notifier, silenced_until)
 
 
