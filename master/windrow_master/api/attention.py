@@ -1,7 +1,7 @@
 """Sums up what a person has to look after: each kind of trouble once, with the hosts and GPUs that have it. Pure.
 
-The troubles of hosts are those of fleet/availability.py; of several conditions of one thing the gravest is told, with its
-remedy.
+The troubles of hosts are those of fleet/availability.py; of several conditions of one thing the gravest is told, with
+its remedy.
 """
 
 from collections.abc import Iterable, Sequence

@@ -9,8 +9,8 @@ import pytest
 from windrow_master.fleet.model import Host
 from windrow_master.store.model import EventRow
 from windrow_master.watch import rules
-from windrow_master.watch.model import OPERATORS
 from windrow_master.watch.event_kinds import KINDS
+from windrow_master.watch.model import OPERATORS
 from windrow_master.watch.own_rules import (
     OwnRule,
     cause_of,
