@@ -4,12 +4,13 @@ A source says what it raises now, and which of the earlier ones still hold, thou
 the memory of one Master: at its start what is open says what was told, and waits such as idle times begin anew.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from windrow_master.fleet.states import SLOT_HELD
-from windrow_master.fleet.view import Entry, FleetView
+from windrow_master.fleet.view import Entry, FleetView, once_per_entry
 from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.model import NS_PER_MS, SeriesKey, SeriesQuery
 from windrow_master.watch.model import MASTER, OPERATORS, Clear, Raise, Signal
@@ -28,6 +29,7 @@ FRESH_NS: Final = 2 * MINUTE
 HOSTS_MAX: Final = 2_000
 """Hosts that one own rule looks at; a rule for more names a tier or a region."""
 UTILISATION: Final = next(metric.number for metric in METRICS if metric.name == "gpu_utilization_ratio")
+_OF_IDLE: Final = frozenset({UTILISATION})
 
 
 @dataclass(slots=True)
@@ -91,7 +93,7 @@ def of_idle(level: Level, waits: Waits, view: FleetView, live: LiveView, now_ns:
             for slot in entry.slots
             if slot.state in SLOT_HELD and slot.gpu_uuid and slot.holder
         ]
-        reading = live.get(entry.host.host_id) if held else None
+        reading = live.peek(entry.host.host_id, _OF_IDLE) if held else None
         for slot, holder in held:
             value = None
             if reading is not None and now_ns - reading.at_ns < FRESH_NS:
@@ -122,21 +124,22 @@ def of_idle(level: Level, waits: Waits, view: FleetView, live: LiveView, now_ns:
 def of_rules(
     level: Level, waits: Waits, rules: Iterable[OwnRule], view: FleetView, live: LiveView, now_ns: int
 ) -> None:
-    """What holds by people's own rules of metrics."""
-    for rule in rules:
-        looked = 0
-        for entry in view:
-            if looked >= HOSTS_MAX:
-                break
-            found = devices(rule, entry.host, _tiers(entry))
-            looked += bool(found)
-            reading = live.get(entry.host.host_id) if found else None
-            for device in found:
-                assert rule.metric is not None, "devices() says so"
+    """What holds by people's own rules of metrics. The same hosts are read once for all of the rules."""
+    every = [(rule, GAUGES[rule.metric].number) for rule in rules if rule.metric is not None]
+    metrics, looked = frozenset(number for _, number in every), Counter[str]()
+    for entry in view if every else ():
+        some = [one for one in every if looked[one[0].rule_id] < HOSTS_MAX]
+        found = [(one, devices(one[0], entry.host, _tiers(entry))) for one in some]
+        if not any(its for _, its in found):
+            continue
+        reading = live.peek(entry.host.host_id, metrics)
+        if reading is not None and now_ns - reading.at_ns >= FRESH_NS:
+            reading = None
+        for (rule, number), its in found:
+            looked[rule.rule_id] += bool(its)
+            for device in its:
+                value = None if reading is None else reading.get(device, number)
                 key = (rule.rule_id, str(entry.host.host_id), device or str(entry.host.host_id))
-                value = None
-                if reading is not None and now_ns - reading.at_ns < FRESH_NS:
-                    value = reading.get(device, GAUGES[rule.metric].number)
                 if value is None:
                     level.stays.add(key)
                 elif rule.holds(value):
@@ -194,6 +197,7 @@ def query_of(keys: tuple[SeriesKey, ...], from_ns: int, to_ns: int, step_ns: int
     return SeriesQuery(keys, from_ns // step_ns * step_ms, to_ns // step_ns * step_ms, step_ms)
 
 
+@once_per_entry
 def _tiers(entry: Entry) -> dict[str, str]:
     return {str(slot.gpu_uuid): slot.tier for slot in entry.slots if slot.gpu_uuid is not None}
 
