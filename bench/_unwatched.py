@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from windrow_master.__main__ import main
-from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.repository import AlertRepository
 from windrow_master.watch.service import AlertService
 
 Method = Callable[[AlertService], Awaitable[None]]
-rested: set[AlertService] = set()
+passed: dict[AlertService, int] = {}
+"""The number of the last event while it rested, of a service that has not worked since."""
 
 
 def resting(inner: Method, off: Path) -> Method:
@@ -25,19 +25,13 @@ def resting(inner: Method, off: Path) -> Method:
     async def called(self: AlertService) -> None:
         if off.exists():
             self._queue.take()
-            rested.add(self)
+            passed[self] = await self._store.read(lambda uow: uow[AlertRepository].newest_event())
             return
-        if self in rested:
-            rested.discard(self)
-            await self._store.write(pass_over, name="alerts.turn")
+        if (number := passed.pop(self, None)) is not None:
+            await self._store.write(lambda uow: uow[AlertRepository].set_cursor(number), name="alerts.turn")
         await inner(self)
 
     return called
-
-
-def pass_over(uow: UnitOfWork) -> None:
-    """All events so far count as read."""
-    uow[AlertRepository].set_cursor(uow[AlertRepository].newest_event())
 
 
 if __name__ == "__main__":

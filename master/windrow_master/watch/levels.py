@@ -151,6 +151,11 @@ def of_rules(
                         level.add(rule.raised(key[1], key[2], name, text, simulated=entry.host.simulated))
 
 
+def every_ns(rules: Iterable[OwnRule]) -> int:
+    """The time between two looks at what these rules are about."""
+    return SOON_EVERY_NS if any(rule.duration_ns < MINUTE for rule in rules) else SLOW_EVERY_NS
+
+
 def series_of(rule: OwnRule, view: FleetView, most: int) -> tuple[tuple[SeriesKey, ...], dict[SeriesKey, str], bool]:
     """The series that a rule of a metric is about, at most so many, with their names; whether these are all."""
     found: dict[SeriesKey, str] = {}
@@ -209,6 +214,8 @@ def rules_looked_at(own: Iterable[OwnRule]) -> tuple[str, ...]:
 
 EVERY_NS: Final = 2 * SECOND
 """Between two looks at the Master's own conditions."""
-SLOW_EVERY_NS: Final = 15 * SECOND
-"""Between two looks at readings and ages."""
+SLOW_EVERY_NS: Final = 30 * SECOND
+"""Between two looks at readings for own rules, each of which reads many hosts."""
+SOON_EVERY_NS: Final = 15 * SECOND
+"""The same while a rule fires after less than a minute."""
 IDLE_EVERY_NS: Final = MINUTE

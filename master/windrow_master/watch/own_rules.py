@@ -5,7 +5,6 @@ compares so for its whole duration.
 """
 
 import operator
-from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -190,12 +189,13 @@ def replay_events(rule: OwnRule, rows: Iterable[EventRow], now_ns: int) -> list[
     """The spans in which a rule would have fired. rows: those that fit, the oldest first."""
     found: list[Firing] = []
     span_of: dict[str, int] = {}
-    times: deque[int] = deque()
+    times: list[int] = []
+    first = 0
     for row in rows:
         times.append(row.at_ns)
-        while times[0] <= row.at_ns - rule.duration_ns:
-            times.popleft()
-        if len(times) < rule.threshold:
+        while times[first] <= row.at_ns - rule.duration_ns:
+            first += 1
+        if len(times) - first < rule.threshold:
             continue
         until_ns, place = row.at_ns + MOMENT_NS, span_of.get(cause := cause_of(rule, row))
         if place is not None and (found[place].until_ns or 0) >= row.at_ns:

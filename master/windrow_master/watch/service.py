@@ -255,9 +255,9 @@ class AlertService:
         watched, whole = self._watched, Level()
         levels.of_master(whole, watched.stated())
         slow, idle = self._found.get("slow"), self._found.get("idle")
-        if slow is None or now_ns - slow[0] >= levels.SLOW_EVERY_NS:
+        metric_rules = [rule for rule in self._own if rule.metric is not None]
+        if slow is None or now_ns - slow[0] >= levels.every_ns(metric_rules):
             found = Level()
-            metric_rules = [rule for rule in self._own if rule.metric is not None]
             levels.of_rules(found, self._rules, metric_rules, watched.view, watched.live, now_ns)
             self._rules.end_look()
             slow = self._found["slow"] = now_ns, found
