@@ -1,10 +1,13 @@
 """Processes that a benchmark gives orders to, and hosts joined for them through the API."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +29,7 @@ class Ordered:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
+            start_new_session=True,
         )
 
     def ask(self, **order: Any) -> dict[str, Any]:
@@ -49,8 +53,9 @@ class Ordered:
         return answer
 
     def close(self) -> None:
-        """End the process at once."""
-        self.process.kill()
+        """End the process at once, and those that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
             if pipe is not None:

@@ -5,6 +5,7 @@ import json
 import os
 import statistics
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,12 @@ def cpu_seconds(pids: Iterable[int]) -> float:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         total += sum(int(field) for field in fields[11:15])
     return total / TICKS_PER_S
+
+
+def exact_cpu_seconds(pids: Iterable[int]) -> float:
+    """The same by the processes' own clocks (clock_getcpuclockid(3)), in nanoseconds and not in ticks of 10 ms; without
+    ended children."""
+    return sum(time.clock_gettime(~pid << 3 | 2) for pid in pids)
 
 
 def rss_mib(pid: int) -> float:

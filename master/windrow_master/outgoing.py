@@ -20,6 +20,7 @@ import httpx2
 
 from windrow_proto.errors import Unavailable
 from windrow_proto.networks import Network, is_public
+from windrow_proto.wire_fields import clean_text
 
 DEADLINE_S: Final = 5.0
 """Of a whole exchange, from the look-up of the name to the last byte, where a person waits for it."""
@@ -27,6 +28,8 @@ BYTES_MAX: Final = 256 * 1024
 """Of an answer; 10,000 groups have some 150 KiB."""
 BEGIN_BYTES: Final = 64 * 1024
 """Of an answer of which only the status counts."""
+SAID_MAX: Final = 200
+"""Characters of what a server or a library says that are passed on."""
 ADDRESSES_TRIED: Final = 3
 CONNECT_S: Final = 1.0
 """For a connection to an address that is not the last one: a dead route leaves time for the others."""
@@ -114,7 +117,8 @@ class Outgoing:
         except TimeoutError:
             raise Unavailable(f"{target.host} did not answer within {deadline_s:g} s.") from None
         except (httpx2.HTTPError, OSError, UnicodeError) as error:
-            raise Unavailable(f"{target.host} does not answer: {str(error)[:200] or type(error).__name__}.") from None
+            said = clean_text(str(error), SAID_MAX) or type(error).__name__
+            raise Unavailable(f"{target.host} does not answer: {said}.") from None
 
     async def _addresses(self, target: httpx2.URL, *, is_private: bool) -> Sequence[str]:
         found = await self._look_up(target.host, target.port or (443 if target.scheme == "https" else 80))

@@ -9,6 +9,10 @@ from windrow_proto.errors import InvalidInput
 Network = IPv4Network | IPv6Network
 Address = IPv4Address | IPv6Address
 NAT64: Final = IPv6Network("64:ff9b::/96")
+GLOBAL: Final = IPv6Network("2000::/3")
+"""All of IPv6 that is routed on the open internet; the rest is local, reserved, or another way to write IPv4."""
+ISATAP: Final = (bytes.fromhex("00005efe"), bytes.fromhex("02005efe"))
+"""How the last half of an address begins that carries an IPv4 address through a site."""
 SUBSCRIBER_PREFIX: Final = 64
 """The IPv6 prefix that one subscriber gets: a limit per address would be no limit."""
 
@@ -51,13 +55,13 @@ def is_public(text: str) -> bool:
         address: Address = ip_address(text.partition("%")[0])
     except ValueError:
         return False
-    return all(one.is_global and not one.is_multicast for one in (address, *_hidden(address)))
+    hidden = _hidden(address) if isinstance(address, IPv6Address) else []
+    is_known = isinstance(address, IPv4Address) or address in GLOBAL or address in NAT64 or address.ipv4_mapped
+    return bool(is_known) and all(one.is_global and not one.is_multicast for one in (address, *hidden))
 
 
-def _hidden(address: Address) -> list[IPv4Address]:
-    if not isinstance(address, IPv6Address):
-        return []
+def _hidden(address: IPv6Address) -> list[IPv4Address]:
     found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
-    if address in NAT64:
+    if address in NAT64 or address.packed[8:12] in ISATAP:
         found.append(IPv4Address(address.packed[-4:]))
     return [one for one in found if one is not None]

@@ -1,6 +1,7 @@
 """Sums up what a person has to look after: each kind of trouble once, with the hosts and GPUs that have it. Pure.
 
-The troubles of hosts are those of fleet/availability.py; of several conditions of one kind the first is told.
+The troubles of hosts are those of fleet/availability.py; of several conditions of one thing the gravest is told, with
+its remedy.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ from windrow_master.fleet.availability import (
     Availability,
     Trouble,
     gpus_shown,
+    gravest_first,
     headline,
     troubles,
 )
@@ -92,7 +94,12 @@ class _Groups:
         self, kind: str, of: str, words: str, remedy: str, one: Affected, severity: Severity, ending: str = ""
     ) -> None:
         group = self.found.setdefault(kind, Group(kind, words, ending, remedy, severity, of))
-        group.affected.setdefault((one.host_id or one.access_id, one.gpu_id), one)
+        key = one.host_id or one.access_id, one.gpu_id
+        if key in group.affected:
+            return
+        group.affected[key] = one
+        if remedy not in group.remedy:
+            group.remedy = f"{group.remedy} {remedy}"
 
 
 def attention(
@@ -134,7 +141,7 @@ def _of_host(groups: _Groups, entry: Entry) -> None:
             one = replace(one, since_ns=host.last_seen_ns)
             groups.add("offline", "host", "not answering", OFFLINE_REMEDY, one)
     else:
-        for trouble in troubles(entry):
+        for trouble in gravest_first(troubles(entry)):
             _add(groups, entry, trouble)
 
 

@@ -19,7 +19,7 @@ from windrow_master.identity.decide import Permission
 from windrow_master.market.model import RentalId, receipt_of
 from windrow_master.reports.asking import Asked, words_of
 from windrow_master.reports.model import SEEN, UNITS, Cell, Dimension, Measure, Report, SourceRow, Values, View
-from windrow_master.reports.output import csv_text, report_page, statement_page, value_text
+from windrow_master.reports.output import POSTED, csv_text, report_page, statement_page, value_text
 from windrow_proto.units import CURRENCY_TEST
 
 route = Routes("reports")
@@ -127,6 +127,7 @@ class TransfersOut(Out):
     """What the ledger posted of one kind."""
 
     kind: str
+    kind_title: Annotated[str, Field(description="The kind in words"), Read(lambda one: POSTED.get(one.kind, one.kind))]
     given: Money
     got: Money
 

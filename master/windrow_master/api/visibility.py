@@ -21,7 +21,7 @@ from windrow_master.market.lookup import renter_of
 from windrow_master.market.model import RentalId
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
-from windrow_master.watch.service import sees as sees_alert
+from windrow_master.watch.service import is_told
 from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, OperationId, TokenId, WorkloadId
 
@@ -46,15 +46,20 @@ def oversees(principal: Principal) -> bool:
 
 def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
     """Return whether they may look at what this id names; False too for what there is not."""
+    return oversees(principal) or account_sees_subject(uow, principal.account_id, subject)
+
+
+def account_sees_subject(uow: UnitOfWork, account_id: AccountId, subject: str) -> bool:
+    """The same of whoever asks for this account and oversees nothing."""
     kind = subject.partition("_")[0]
-    if oversees(principal) or kind not in PRIVATE:
+    if kind not in PRIVATE:
         return True
     if kind == "alert":
-        return sees_alert(uow, principal, subject)
+        return is_told(uow, account_id, subject)
     if kind == "command":
         command = find_command(uow, CommandId(subject))
-        return command is not None and sees_command(uow, principal, command)
-    return _owner(uow, kind, subject) == principal.account_id
+        return command is not None and _account_sees_command(uow, account_id, command)
+    return _owner(uow, kind, subject) == account_id
 
 
 def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
@@ -78,25 +83,31 @@ def _owner(uow: UnitOfWork, kind: str, subject: str) -> AccountId | None:
             return None
 
 
-def _owns_host(uow: UnitOfWork, principal: Principal, host_id: str) -> bool:
-    return owner_of(uow, HostId(host_id)) == principal.account_id
+def _owns_host(uow: UnitOfWork, account_id: AccountId, host_id: str) -> bool:
+    return owner_of(uow, HostId(host_id)) == account_id
 
 
 def sees_command(uow: UnitOfWork, principal: Principal, command: CommandRow) -> bool:
     """Return whether they may look at this command: it went to their host, or works for their cluster."""
-    return (
-        oversees(principal)
-        or _owns_host(uow, principal, command.host_id)
-        or _owner(uow, command.subject.partition("_")[0], command.subject) == principal.account_id
-    )
+    return oversees(principal) or _account_sees_command(uow, principal.account_id, command)
+
+
+def _account_sees_command(uow: UnitOfWork, account_id: AccountId, command: CommandRow) -> bool:
+    is_theirs = _owner(uow, command.subject.partition("_")[0], command.subject) == account_id
+    return is_theirs or _owns_host(uow, account_id, command.host_id)
 
 
 def sees_event(uow: UnitOfWork, principal: Principal, subjects: Iterable[str]) -> bool:
-    """Return whether they may be told of an event about these: all of them are theirs or public, or it was on their
-    host."""
-    named = tuple(subjects)
-    return all(sees_subject(uow, principal, subject) for subject in named) or any(
-        _owns_host(uow, principal, subject) for subject in named if subject.startswith("host_")
+    """Return whether they may be told of an event about these."""
+    return oversees(principal) or account_sees_event(uow, principal.account_id, subjects)
+
+
+def account_sees_event(uow: UnitOfWork, account_id: str, subjects: Iterable[str]) -> bool:
+    """Return whether an account may be told of an event about these: all of them are its own or public, or it was on
+    its host."""
+    named, own = tuple(subjects), AccountId(account_id)
+    return all(account_sees_subject(uow, own, subject) for subject in named) or any(
+        _owns_host(uow, own, subject) for subject in named if subject.startswith("host_")
     )
 
 

@@ -24,6 +24,7 @@ from windrow_master.accounts import AccountService
 from windrow_master.api.local_user import LocalUser
 from windrow_master.api.services import Figure, HealthSources, Services
 from windrow_master.api.sse import Broadcaster
+from windrow_master.api.visibility import account_sees_event
 from windrow_master.app import wiring_history
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
@@ -374,7 +375,7 @@ class _Parts:
 
     @cached_property
     def alerts(self) -> AlertService:
-        watched = Watched(self.fleet.view, self.telemetry, self._stated)
+        watched = Watched(self.fleet.view, self.telemetry, self._stated, account_sees_event)
         return AlertService(self.store, self.clock, watched, self.deliveries, quiet_until)
 
     @cached_property

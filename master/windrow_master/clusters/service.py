@@ -16,7 +16,7 @@ from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_K
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
-from windrow_master.clusters.messages import IsOfJob, VolumesAsked, VolumesTaken
+from windrow_master.clusters.messages import HostLimits, IsOfJob, VolumesAsked, VolumesTaken
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -62,7 +62,7 @@ from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
-from windrow_proto.units import HOUR, SECOND, Microcents
+from windrow_proto.units import HOUR, SECOND, Microcents, time_text
 
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
@@ -231,7 +231,8 @@ class ClusterService:
 
     async def extend(self, principal: Principal, cluster_id: ClusterId, duration_ns: int) -> ClusterView:
         """Let it run for so long since its start; asked again it answers again. What is set aside for it stays: that is
-        filled some minutes ahead, however long it may run. Raises Conflict, InvalidInput; Forbidden as `resize`."""
+        filled some minutes ahead, however long it may run. Raises Conflict, also where a host is closed before that;
+        InvalidInput; Forbidden as `resize`."""
 
         def change(uow: UnitOfWork) -> ClusterView:
             cluster = self._load(uow, principal, cluster_id, frozenset())
@@ -240,6 +241,7 @@ class ClusterService:
             after = end_limits.extended(cluster, duration_ns)
             if after == cluster:
                 return self._view(uow, cluster)
+            self._check_open(uow, after)
             spending.check_counts(uow, principal.spenders, cluster.rental_id)
             length = f"{duration_ns // SECOND} s"
             uow.audit(principal.actor, "cluster.extend", cluster_id, "asked for", {"max_duration": length})
@@ -250,6 +252,16 @@ class ClusterService:
             return self._view(uow, after)
 
         return await self._store.write(change, name="cluster.extend")
+
+    def _check_open(self, uow: UnitOfWork, cluster: Cluster) -> None:
+        """As placement, which puts nothing on a host that would not end before it is closed. Raises Conflict."""
+        limits = uow.ask(HostLimits())
+        hosts = {one.host_id for one in uow[WorkloadRepository].of_cluster(cluster.cluster_id)}
+        closes = [at_ns for one in hosts & limits.keys() if (at_ns := limits[one].closes_at_ns) is not None]
+        ends_ns = (cluster.started_at_ns or uow.now_wall_ns) + (cluster.request.max_duration_ns or 0)
+        if closes and ends_ns > min(closes):
+            said = f"Maintenance of a host of {cluster.name} begins at {time_text(min(closes))}, before that is over."
+            raise Conflict(f"{said} Take a shorter duration, or rent another host.", subject=cluster.cluster_id)
 
     async def _order(
         self,

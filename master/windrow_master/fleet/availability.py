@@ -290,10 +290,15 @@ def _named(indices: Sequence[int]) -> str:
     return f"GPU {', '.join(str(index) for index in sorted(indices))}: " if indices else ""
 
 
+def gravest_first(troubles: Sequence[Trouble]) -> list[Trouble]:
+    """The troubles of a host in their order, the gravest first."""
+    return sorted(troubles, key=lambda one: -1 if one.known is None else _GRAVITY[one.known])
+
+
 def _remedies(troubles: Sequence[Trouble]) -> str:
     """One remedy for each GPU and for the host. A GPU with several troubles gets that of the gravest: others might
     contradict it."""
-    graded = sorted(troubles, key=lambda one: -1 if one.known is None else _GRAVITY[one.known])
+    graded = gravest_first(troubles)
     first = {one.gpu.uuid: one for one in reversed(graded) if one.gpu is not None}
     told = (one for one in troubles if one.gpu is None or first[one.gpu.uuid] is one)
     return " ".join(dict.fromkeys(one.remedy for one in told if one.remedy))

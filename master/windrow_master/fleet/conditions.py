@@ -19,8 +19,6 @@ CHALLENGE: Final = "challenge."
 """The prefix of the codes that come of a challenge to a card."""
 MASTERS_CODES: Final = (CLAIM, CHALLENGE, "disputed.", ConditionCode.GPU_LISTED_ELSEWHERE.value)
 """The prefixes of codes that the Master finds itself: a host that sends one is not believed."""
-RUNTIMES_CODES: Final = ("docker.", "process.")
-"""The prefixes of codes that an agent finds by looking at its runtimes."""
 
 
 def unavailable_reason(uuid: str | None, conditions: Iterable[Condition], part: str | None = None) -> str | None:

@@ -273,7 +273,9 @@ class HostRegistry:
         now = uow.now_wall_ns
         is_online = step.state is LinkState.ONLINE
         is_first_word = is_online and host.link_state is LinkState.UNKNOWN and host.online_since_ns is not None
-        flaps = flapped(host.flaps, now) if event is LinkEvent.SILENT and not is_ours else host.flaps
+        # Of a host that was not heard since the Master started, the silence may be the Master's, or counted already.
+        is_flap = event is LinkEvent.SILENT and host.link_state is LinkState.ONLINE and not is_ours
+        flaps = flapped(host.flaps, now) if is_flap else host.flaps
         after = self.save(
             uow,
             replace(
@@ -319,10 +321,10 @@ class HostRegistry:
         self, uow: UnitOfWork, host_id: HostId, codes: tuple[str, ...], *, is_whole: bool = True
     ) -> tuple[SlotId, ...]:
         """Write down what is the matter with a host; returns held slots that are faulted by it. Unless that is_whole,
-        what was the matter with its runtimes stands: strangers' work would go where it may not, until the next word."""
+        what was the matter stands: an agent that has just started has not looked yet, and is no end of a trouble."""
         host = self.load(uow, host_id)
         if not is_whole:
-            codes += tuple(c.code for c in host.conditions if c.code.startswith(conditions.RUNTIMES_CODES))
+            codes += tuple(c.code for c in host.conditions)
         found = conditions.found_by_master(host.conditions)
         after = replace(host, conditions=conditions.merged(codes, host.conditions, uow.now_wall_ns, found))
         if after.conditions == host.conditions:
@@ -345,7 +347,8 @@ class HostRegistry:
             kind = "condition.raised" if code in now else "condition.cleared"
             words = (now.get(code) or was[code]).detail or heading_of(code)
             subjects = tuple(filter(None, split(code)[1:]))
-            words = _xid_words(uow, code, subjects) or words
+            xid = _xid(uow, code, subjects)
+            words = name_of(xid) if xid is not None else words
             text = f"{after.name}: {words}" if code in now else f"{after.name}: solved: {heading_of(code)}"
             if code.startswith(conditions.MASTERS_CODES):
                 uow.event(kind, (after.host_id, *subjects), text, {"code": code}, "master")
@@ -356,7 +359,8 @@ class HostRegistry:
             if code in now and conditions.is_fault(code):
                 slots = uow[SlotRepository].of_host(after.host_id)
                 about += tuple({s.holder: None for s in slots if s.holder and {s.card, s.gpu_uuid} & {*about}})
-            self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields={"code": code})
+            fields = {"code": code} | ({} if xid is None else {"xid": str(xid)})
+            self.tell(uow, after.host_id, "conditions", kind, text, about=about, fields=fields)
         if was.keys() != now.keys():
             uow.after_commit(self._alarmed)
 
@@ -504,10 +508,10 @@ def _hardware(inventory: Inventory) -> tuple[object, ...]:
     return inventory.driver_version, tuple(sorted((gpu.uuid, gpu.pci_device_id) for gpu in inventory.gpus))
 
 
-def _xid_words(uow: UnitOfWork, code: str, subjects: Sequence[str]) -> str:
-    """The XID behind a hardware fault, if the host has just reported one; else empty."""
+def _xid(uow: UnitOfWork, code: str, subjects: Sequence[str]) -> int | None:
+    """The XID behind a hardware fault, if the host has just reported one."""
     if split(code)[0] != ConditionCode.GPU_HOST_FAULT or not subjects:
-        return ""
+        return None
     rows = uow.events.newest(subjects[0], kind="gpu.xid", limit=1)
     xid = rows[0].fields.get("xid", "") if rows and uow.now_wall_ns - rows[0].at_ns < XID_FRESH_NS else ""
-    return name_of(int(xid)) if xid.isdecimal() else ""
+    return int(xid) if xid.isdecimal() else None

@@ -7,9 +7,11 @@ from typing import Final
 
 from windrow_master.mail.settings import MailSettings
 from windrow_proto.errors import Unavailable
+from windrow_proto.wire_fields import clean_text
 
 DEADLINE_S: Final = 20.0
 """For each step of the conversation."""
+SAID_MAX: Final = 200
 
 
 class Refused(Exception):
@@ -32,7 +34,8 @@ def send(settings: MailSettings, mail: EmailMessage) -> None:
         way = "Use smtps://, or `starttls=off` for a server on this machine."
         raise Unavailable(f"The mail server {settings.host}:{settings.port} offers no STARTTLS. {way}") from None
     except (OSError, smtplib.SMTPException) as error:
-        raise Unavailable(f"The mail server {settings.host}:{settings.port} does not answer: {error}") from None
+        said = clean_text(str(error), SAID_MAX)
+        raise Unavailable(f"The mail server {settings.host}:{settings.port} does not answer: {said}") from None
 
 
 def _connected(settings: MailSettings) -> smtplib.SMTP:
@@ -50,6 +53,6 @@ def _connected(settings: MailSettings) -> smtplib.SMTP:
 
 
 def _judged(code: int, words: bytes | str) -> Exception:
-    said = (words if isinstance(words, str) else words.decode(errors="replace"))[:200]
+    said = clean_text(words if isinstance(words, str) else words.decode(errors="replace"), SAID_MAX)
     text = f"The mail server answers {code}: {said}"
     return Refused(text) if 500 <= code < 600 and code not in (530, 535) else Unavailable(text)

@@ -1,6 +1,7 @@
 """Writes reports as CSV that no spreadsheet takes for formulas, and as one HTML page that is ready to print. Pure."""
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Final
@@ -19,11 +20,13 @@ POSTED: Final = {
     "move": "Credits moved",
     "write_off": "Written off",
 }
-"""Kinds of transfers for people, as in `windrow report statement` (sdk/windrow/cli/reports.py)."""
+"""Kinds of transfers for people."""
 BARS_MAX: Final = 60
 """Bars of one chart on a page."""
-_FORMULA: Final = re.compile(r"^[\s\u0000-\u001f\u200b-\u200f\ufeff]*[=+\-@|%\uff1d\uff0b\uff0d\uff20]")
-"""How a formula begins in spreadsheets, behind what some of them strip (console/src/tables/csv.ts has the same)."""
+_FORMULA: Final = "=+-@|%"
+"""How a formula begins in spreadsheets."""
+_UNSEEN: Final = frozenset("CZM")
+"""Classes of characters that some spreadsheets strip before they look: controls, spaces, marks."""
 _CONTROLS: Final = re.compile(r"[\u0000-\u0009\u000b\u000c\u000e-\u001f\u007f]")
 _NUMBER: Final = re.compile(r"^-?\d+(\.\d+)?$")
 STYLE: Final = """
@@ -50,9 +53,15 @@ def value_text(measure: Measure, values: Values) -> str:
 def csv_cell(text: str) -> str:
     """One cell: a text that a spreadsheet would compute is marked as text."""
     plain = _CONTROLS.sub("\ufffd", text)
-    safe = f"'{plain}" if _FORMULA.match(text) and not _NUMBER.match(text) else plain
+    safe = f"'{plain}" if _is_formula(text) and not _NUMBER.match(text) else plain
     quoted = safe.replace('"', '""')
     return f'"{quoted}"' if re.search(r"[\",\r\n']", safe) else safe
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether the first character that is seen begins a formula, in whatever width it is written."""
+    first = next((one for one in text if unicodedata.category(one)[0] not in _UNSEEN), "")
+    return first != "" and unicodedata.normalize("NFKC", first) in _FORMULA
 
 
 def csv_text(report: Report) -> str:

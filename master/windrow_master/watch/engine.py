@@ -25,7 +25,7 @@ from windrow_master.watch.model import (
     Signal,
 )
 from windrow_master.watch.repository import AlertRepository
-from windrow_master.watch.states import AlertEffect, AlertEvent, due, step
+from windrow_master.watch.states import AlertEffect, AlertEvent, due, step, waits
 from windrow_proto.conditions import Severity
 from windrow_proto.units import MINUTE, time_text
 
@@ -49,7 +49,7 @@ class Notifier(Protocol):
 
 def silenced_until(uow: UnitOfWork, rule: str, cause: str, audiences: tuple[str, ...]) -> int | None:
     """Until when silences cover an alert."""
-    found = uow[AlertRepository].silences(uow.now_wall_ns)
+    found = uow[AlertRepository].silences(uow.now_wall_ns, audiences)
     return max((one.until_ns for one in found if one.covers(rule, cause, audiences, uow.now_wall_ns)), default=None)
 
 
@@ -94,7 +94,8 @@ class AlertEngine:
                 case AlertEffect.TELL_FIRING:
                     self._tell(uow, after, MessageKind.FIRING, after.text)
                 case AlertEffect.TELL_ESCALATED:
-                    self._tell(uow, after, MessageKind.ESCALATED, f"Nobody has acknowledged it. {after.text}")
+                    who = "Nobody" if after.state is AlertState.FIRING else "No operator"
+                    self._tell(uow, after, MessageKind.ESCALATED, f"{who} has acknowledged it. {after.text}")
                 case AlertEffect.TELL_RESOLVED:
                     self._tell(uow, after, MessageKind.RESOLVED, _ended(after))
                 case AlertEffect.RELEASE:
@@ -127,7 +128,7 @@ class AlertEngine:
         alert = replace(alert, subject_count=alert.subject_count + is_new)
         is_graver = said.severity is Severity.PAGE is not alert.severity
         if is_graver:
-            again_ns = now_ns + (said.escalate_ns or 0) if alert.state is AlertState.FIRING else None
+            again_ns = now_ns + (said.escalate_ns or 0) if waits(alert) else None
             alert = replace(alert, severity=said.severity, escalate_ns=said.escalate_ns, escalates_at_ns=again_ns)
         repository.save(alert)
         repository.tell_too(alert.alert_id, said.audiences)
@@ -215,11 +216,14 @@ class AlertEngine:
         repository = uow[AlertRepository]
         names, count = repository.has_now(alert.alert_id, NAMES_MAX)
         again = f".{alert.escalations}" if alert.escalations and kind is not MessageKind.RESOLVED else ""
+        audiences = repository.audiences(alert.alert_id)
+        if kind is MessageKind.ESCALATED and alert.state is AlertState.ACKNOWLEDGED:
+            audiences = (OPERATORS,)
         message = AlertMessage(
             message_id=f"{alert.alert_id}.{kind}{again}", number=0, alert_id=alert.alert_id, kind=kind,
             at_ns=uow.now_wall_ns, rule=alert.rule, severity=alert.severity, title=alert.title, text=text,
             remedy=alert.remedy, object_key=alert.object_key, link=f"/alerts/{alert.alert_id}",
-            audiences=repository.audiences(alert.alert_id), subjects=tuple(names), subject_count=count,
+            audiences=audiences, subjects=tuple(names), subject_count=count,
             simulated=alert.simulated,
         )  # fmt: skip
         self._notifier.queue(uow, repository.add_message(message))

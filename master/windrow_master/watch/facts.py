@@ -1,5 +1,6 @@
 """Looks up what signals ask for, in the transaction that reads the events."""
 
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from windrow_master.clusters import lookup as clusters
@@ -17,6 +18,9 @@ from windrow_master.watch.repository import WindowRepository
 from windrow_master.watch.signals import SAME_JOB, Planned
 from windrow_proto.ids import ClusterId, HostId
 from windrow_proto.units import Microcents
+
+Sees = Callable[[UnitOfWork, str, Iterable[str]], bool]
+"""Whether an account may be told of an event with these subjects, as the list of events has it."""
 
 
 class StoredFacts:
@@ -86,10 +90,11 @@ class StoredFacts:
         names, more = ", ".join(host.name for host in hosts[:NAMES_MAX]), len(hosts) - NAMES_MAX
         return Planned(window, f"{names} and {more} more" if more > 0 else names, tuple(sorted(told - {PROOF_ACCOUNT})))
 
-    def concerned(self, row: EventRow) -> frozenset[str]:
-        """The accounts that an event is about: those that may see it."""
+    def concerned(self, row: EventRow, sees: Sees) -> frozenset[str]:
+        """The accounts that an event is about and that may see it."""
         if row.number not in self._concerned:
-            self._concerned[row.number] = self._read_concerned(row)
+            found = self._read_concerned(row)
+            self._concerned[row.number] = frozenset(one for one in found if sees(self._uow, one, row.subjects))
         return self._concerned[row.number]
 
     def _read_concerned(self, row: EventRow) -> frozenset[str]:

@@ -8,7 +8,8 @@ end      ──▶ the hosts that it drained are active again, unless somebody d
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final, TypeVar
 
 from windrow_master.clusters import lookup as clusters
@@ -40,6 +41,10 @@ AHEAD_NS_MAX: Final = 90 * DAY
 HOSTS_MAX: Final = 1_000
 WINDOWS_MAX: Final = 100
 """Of one owner, which are not over."""
+DECLARED_MAX: Final = 10
+"""Of one owner within a minute, also those that were removed: renters are told of each."""
+CHANGED_NS: Final = MINUTE
+"""Between two changes of a window, of which renters are told."""
 NAMED_MAX: Final = 50
 """Hosts among the subjects of an event."""
 LABELS: Final = ("region", "tier")
@@ -115,13 +120,30 @@ def quiet_until(uow: UnitOfWork, rule: str, cause: str, audiences: tuple[str, ..
 
 
 def closings(uow: UnitOfWork, limits: Mapping[HostId, HostLimit]) -> Mapping[HostId, HostLimit]:
-    """The limits of hosts, with the next maintenance of each."""
-    found = dict(limits)
-    for window in sorted(uow[WindowRepository].open(), key=lambda one: -one.from_ns):
-        if window.from_ns > uow.now_wall_ns:
-            for host in map(HostId, window.hosts):
-                found[host] = replace(found.get(host, HostLimit()), closes_at_ns=window.from_ns)
-    return found
+    """The limits of hosts, with the next maintenance of each. A placement asks at each request, of ten thousands of
+    hosts: what the same windows say is kept."""
+    ahead = [one for one in uow[WindowRepository].open() if one.from_ns > uow.now_wall_ns]
+    closed = _closed(tuple(_Ahead(one.window_id, one.from_ns, one.hosts) for one in ahead))
+    if not limits:
+        return closed
+    more = {host: replace(one, closes_at_ns=closed.get(host, one).closes_at_ns) for host, one in limits.items()}
+    return {**closed, **more}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """A window that has not begun. Its hosts never change, and are not compared."""
+
+    window_id: str
+    from_ns: int
+    hosts: tuple[str, ...] = field(compare=False)
+
+
+@lru_cache(maxsize=1)
+def _closed(ahead: tuple[_Ahead, ...]) -> Mapping[HostId, HostLimit]:
+    """The limits by these windows; of a host in several the first one counts."""
+    limits = [(one.hosts, HostLimit(closes_at_ns=one.from_ns)) for one in sorted(ahead, key=lambda one: -one.from_ns)]
+    return {HostId(host): limit for hosts, limit in limits for host in hosts}
 
 
 class MaintenanceService:
@@ -170,6 +192,8 @@ class MaintenanceService:
             others = repository.open()
             if sum(one.owner == owner for one in others) >= WINDOWS_MAX:
                 raise TooMany(f"There are {WINDOWS_MAX} maintenance windows already. Remove one.", subject=owner)
+            if repository.declared_since(owner, now_ns - MINUTE) >= DECLARED_MAX:
+                raise TooMany(f"You declared {DECLARED_MAX} windows within a minute. Wait one.", subject=owner)
             window = replace(
                 wanted, window_id=uow.mint("maintenance"), hosts=tuple(names), owner=owner,
                 created_by=principal.actor, created_at_ns=now_ns,
@@ -183,10 +207,13 @@ class MaintenanceService:
         return await self._written(change, "maintenance.add")
 
     async def set_end(self, principal: Principal, window_id: str, until_ns: int) -> Window:
-        """Move the end of a window. Raises InvalidInput, NotFound, Conflict."""
+        """Move the end of a window. Raises InvalidInput, NotFound, Conflict, TooMany."""
 
         def change(uow: UnitOfWork) -> Window:
             before = _own(uow, principal, window_id)
+            last = uow.events.newest(window_id, kind="maintenance.changed", limit=1)
+            if last and uow.now_wall_ns - last[0].at_ns < CHANGED_NS:
+                raise TooMany("This window was changed within the last minute. Wait one.", subject=window_id)
             window = replace(before, until_ns=until_ns)
             check_span(window, uow.now_wall_ns)
             check_alone(window, uow[WindowRepository].open(), {})

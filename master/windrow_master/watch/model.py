@@ -97,7 +97,8 @@ class Alert:
     """An alert as its row says. Times are wall nanoseconds.
 
     fires_at_ns: while it is pending; settles_at_ns: when it is resolved unless it is raised again; escalates_at_ns:
-    when it is told again unless somebody acknowledges it; escalations: how often it was told again. flaps: how often it
+    when it is told again unless somebody acknowledges it; escalations: how often it was told again. acked_at_ns: None
+    with an acked_by: others than operators look after it, and operators are told again. flaps: how often it
     was raised again while it settled. subject_count: subjects that have the trouble now, without those held back by it.
     """
 

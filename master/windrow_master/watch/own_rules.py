@@ -5,12 +5,14 @@ compares so for its whole duration.
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Final
 
 from windrow_master.fleet.model import Host
 from windrow_master.store.model import EventRow
+from windrow_master.watch.event_kinds import KINDS
 from windrow_master.watch.model import OPERATORS, Raise
 from windrow_master.watch.rules import MOMENT_NS, PAGE_AGAIN_NS
 from windrow_proto.conditions import Severity
@@ -30,6 +32,8 @@ EVENT_SCOPES: Final = ("host", "cluster", "job", "access", "account")
 """Labels of an event: an id among its subjects."""
 METRIC_SCOPES: Final = ("host", "gpu", "tier", "region")
 """Labels of a metric."""
+_OF_HOSTS: Final = ("agent", "condition", "gpu", "host", "inventory", "slot")
+"""How the kinds of events begin that are about a host, whoever's work they concern."""
 COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -80,9 +84,11 @@ def check(rule: OwnRule) -> None:
     if (rule.event_kind is None) == (rule.metric is None):
         raise InvalidInput("metric: Give either an event's kind or a metric.", subject="metric")
     labels = EVENT_SCOPES if rule.metric is None else METRIC_SCOPES
+    if not rule.name.isprintable():
+        raise InvalidInput("name: A name is one line.", subject="name")
     if unknown := next((label for label in rule.scope if label not in labels), None):
-        shown = unknown[:40].encode("ascii", "backslashreplace").decode()
-        raise InvalidInput(f"scope: There is no label {shown!r} here. There are: {', '.join(labels)}.", subject="scope")
+        said = f"scope: There is no label {shown(unknown)} here.{near(unknown, labels)}"
+        raise InvalidInput(f"{said} There are: {', '.join(labels)}.", subject="scope")
     if rule.severity is Severity.INFO:
         raise InvalidInput("severity: It is page or ticket; nobody is told of info.", subject="severity")
     if not SECOND <= rule.duration_ns <= DURATION_NS_MAX:
@@ -92,13 +98,38 @@ def check(rule: OwnRule) -> None:
     elif rule.comparison != ">=" or not 1 <= rule.threshold <= COUNT_MAX or rule.threshold != int(rule.threshold):
         said = f"threshold: Of events it is a count from 1 to {COUNT_MAX}, and is compared by >=."
         raise InvalidInput(said, subject="threshold")
-    elif (rule.event_kind or "").startswith("alert."):
+    elif rule.event_kind is not None:
+        _check_event(rule, rule.event_kind)
+
+
+def _check_event(rule: OwnRule, kind: str) -> None:
+    if kind.startswith("alert."):
         raise InvalidInput("event: An alert is no cause of another one.", subject="event")
+    if kind not in KINDS:
+        alike = sorted(one for one in KINDS if one.startswith(kind.partition(".")[0] + "."))
+        there_are = f" There are: {', '.join(alike)}." if alike else ""
+        raise InvalidInput(f"event: There are no events {shown(kind)}.{near(kind, KINDS)}{there_are}", subject="event")
+    for label, value in rule.scope.items():
+        if label != "host" and not value.startswith(f"{label}_"):
+            said = f"scope: Give the id of the {label}, which begins with {label}_, in place of {shown(value)}."
+            raise InvalidInput(said, subject="scope")
+
+
+def shown(text: str) -> str:
+    """What somebody wrote, for a message: quoted, cut, in ASCII."""
+    return repr(text[:40].encode("ascii", "backslashreplace").decode())
+
+
+def near(text: str, known: Collection[str]) -> str:
+    """A question whether the nearest of the known ones is meant; empty: none is near."""
+    found = get_close_matches(text[:200], known, n=1)
+    return f" Do you mean {found[0]}?" if found else ""
 
 
 def _check_metric(rule: OwnRule, name: str) -> None:
     if name not in GAUGES:
-        said = f"metric: There is no metric {name[:80]!r} that a rule can compare. docs/metrics.md lists them."
+        said = f"metric: There is no metric {shown(name)} that a rule can compare.{near(name, GAUGES)}"
+        said += " docs/metrics.md lists them."
         raise InvalidInput(said, subject="metric")
     if rule.comparison not in COMPARISONS:
         raise InvalidInput(f"comparison: It is one of {' '.join(COMPARISONS)}.", subject="comparison")
@@ -110,6 +141,17 @@ def fits_event(rule: OwnRule, row: EventRow, concerned: frozenset[str]) -> bool:
     """Return whether an event counts for a rule. concerned: the accounts that it is about, which may see it."""
     is_in = all(value in row.subjects for value in rule.scope.values())
     return row.kind == rule.event_kind and is_in and (rule.owner == OPERATORS or rule.owner in concerned)
+
+
+def cause_of(rule: OwnRule, row: EventRow) -> str:
+    """What one event is about: the thing of which its kind is, or else a job, a cluster, a host. Of several events that
+    are counted together, the first label of the rule, or its owner."""
+    if rule.threshold > 1:
+        return next(iter(rule.scope.values()), rule.owner)
+    thing = row.kind.partition(".")[0]
+    things = (thing, *(("host",) if thing in _OF_HOSTS else ()), "job", "cluster", "host", "access")
+    found = (one for prefix in things for one in row.subjects if one.startswith(f"{prefix}_"))
+    return next(found, next(iter(row.subjects), row.kind))
 
 
 def is_enough(rule: OwnRule, times_ns: Sequence[int], now_ns: int) -> bool:
@@ -146,19 +188,22 @@ class Firing:
 def replay_events(rule: OwnRule, rows: Iterable[EventRow], now_ns: int) -> list[Firing]:
     """The spans in which a rule would have fired. rows: those that fit, the oldest first."""
     found: list[Firing] = []
+    span_of: dict[str, int] = {}
     times: list[int] = []
+    first = 0
     for row in rows:
-        times = [at_ns for at_ns in times if at_ns > row.at_ns - rule.duration_ns] + [row.at_ns]
-        if not is_enough(rule, times, row.at_ns):
+        times.append(row.at_ns)
+        while times[first] <= row.at_ns - rule.duration_ns:
+            first += 1
+        if len(times) - first < rule.threshold:
             continue
-        until_ns = row.at_ns + MOMENT_NS
-        if found and (found[-1].until_ns or 0) >= row.at_ns:
-            found[-1] = Firing(found[-1].name, found[-1].from_ns, until_ns)
+        until_ns, place = row.at_ns + MOMENT_NS, span_of.get(cause := cause_of(rule, row))
+        if place is not None and (found[place].until_ns or 0) >= row.at_ns:
+            found[place] = replace(found[place], until_ns=until_ns)
         else:
+            span_of[cause] = len(found)
             found.append(Firing(row.text, row.at_ns, until_ns))
-    if found and (found[-1].until_ns or 0) > now_ns:
-        found[-1] = Firing(found[-1].name, found[-1].from_ns, None)
-    return found
+    return [replace(one, until_ns=None) if (one.until_ns or 0) > now_ns else one for one in found]
 
 
 def replay_metric(rule: OwnRule, name: str, points: Iterable[tuple[int, float | None]], step_ns: int) -> list[Firing]:

@@ -1,6 +1,6 @@
 """Reads and writes alerts with their subjects, audiences, notes and messages, own rules and silences."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Final
 
@@ -261,15 +261,21 @@ class AlertRepository(Repository):
         return [_subject(row._mapping) for row in self._connection.execute(query)]
 
     def notes(self, alert_id: str) -> Sequence[Note]:
-        """An alert's history, the first line first."""
-        query = select(alert_notes).where(alert_notes.c.alert_id == alert_id).order_by(alert_notes.c.number)
-        rows = self._connection.execute(query.limit(SHOWN_MAX))
-        return [Note(row.number, row.at_ns, row.actor, row.kind, row.text) for row in rows]
+        """An alert's latest lines of history, the first one first."""
+        query = select(alert_notes).where(alert_notes.c.alert_id == alert_id).order_by(alert_notes.c.number.desc())
+        rows = self._connection.execute(query.limit(SHOWN_MAX)).all()
+        return [Note(row.number, row.at_ns, row.actor, row.kind, row.text) for row in reversed(rows)]
+
+    def comments(self, alert_id: str) -> int:
+        """How many comments an alert has."""
+        query = select(func.count()).where(alert_notes.c.alert_id == alert_id, alert_notes.c.kind == "comment")
+        return int(self._connection.scalar(query) or 0)
 
     def messages(self, alert_id: str) -> Sequence[AlertMessage]:
-        """The messages about an alert, the first one first."""
-        query = select(alert_messages).where(alert_messages.c.alert_id == alert_id).order_by(alert_messages.c.number)
-        return [_message(row._mapping) for row in self._connection.execute(query.limit(SHOWN_MAX))]
+        """The latest messages about an alert, the first one first."""
+        query = select(alert_messages).where(alert_messages.c.alert_id == alert_id)
+        query = query.order_by(alert_messages.c.number.desc()).limit(SHOWN_MAX)
+        return [_message(row._mapping) for row in reversed(self._connection.execute(query).all())]
 
     def inbox(self, audiences: Sequence[str], before: int | None, limit: int) -> Sequence[AlertMessage]:
         """The messages of these audiences, the latest first."""
@@ -304,10 +310,10 @@ class AlertRepository(Repository):
         """Remove an own rule."""
         self._connection.execute(delete(alert_rules).where(alert_rules.c.rule_id == rule_id))
 
-    def silences(self, now_ns: int, owner: str | None = None) -> Sequence[Silence]:
-        """Silences that are not over, of one owner or of all."""
+    def silences(self, now_ns: int, owners: Collection[str] | None = None) -> Sequence[Silence]:
+        """Silences that are not over, of these owners or of all."""
         query = select(alert_silences).where(alert_silences.c.until_ns > now_ns).order_by(alert_silences.c.silence_id)
-        query = query if owner is None else query.where(alert_silences.c.owner == owner)
+        query = query if owners is None else query.where(alert_silences.c.owner.in_(owners))
         return [Silence(**row._mapping) for row in self._connection.execute(query)]
 
     def add_silence(self, silence: Silence) -> None:
@@ -345,6 +351,12 @@ class WindowRepository(Repository):
         query = select(maintenance_windows).where(maintenance_windows.c.window_id == window_id)
         row = self._connection.execute(query).one_or_none()
         return None if row is None else _window(row._mapping)
+
+    def declared_since(self, owner: str, since_ns: int) -> int:
+        """How many an owner declared since then, with those that are over."""
+        w = maintenance_windows.c
+        query = select(func.count()).where(w.owner == owner, w.created_at_ns > since_ns)
+        return int(self._connection.scalar(query) or 0)
 
     def open(self) -> Sequence[Window]:
         """Those that are not over, in the order in which they were declared."""

@@ -17,6 +17,7 @@ from windrow_master.fleet.lookup import find_host
 from windrow_master.fleet.states import LinkState
 from windrow_master.fleet.view import FleetView
 from windrow_master.identity.model import Principal, Role
+from windrow_master.identity.people_lookup import people_of
 from windrow_master.loops import again, when_due
 from windrow_master.store.model import EventRow
 from windrow_master.store.store import Store
@@ -25,9 +26,10 @@ from windrow_master.telemetry.live import LiveView
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.watch import levels, own_rules
 from windrow_master.watch.engine import AlertEngine, Notifier, Windows, event_subjects
-from windrow_master.watch.facts import StoredFacts
+from windrow_master.watch.facts import Sees, StoredFacts
 from windrow_master.watch.levels import Level, Waits
 from windrow_master.watch.model import (
+    MASTER,
     NAMES_MAX,
     OPERATORS,
     Alert,
@@ -42,12 +44,12 @@ from windrow_master.watch.model import (
 )
 from windrow_master.watch.own_rules import Firing, OwnRule
 from windrow_master.watch.repository import AlertRepository
-from windrow_master.watch.rules import RULES
+from windrow_master.watch.rules import MOMENT_NS, RULES
 from windrow_master.watch.signals import DECIDED, READERS, rank_failed, signals_of
 from windrow_master.watch.states import AlertEvent
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.conditions import Stated
-from windrow_proto.errors import Conflict, NotFound, TooMany
+from windrow_proto.errors import Conflict, InvalidInput, NotFound, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import DAY, MINUTE, SECOND, money_text
@@ -56,12 +58,20 @@ T = TypeVar("T")
 
 EVENTS_MAX: Final = 500
 """Events in one transaction: others that write wait some milliseconds for it."""
+PAST_MAX: Final = 2_000
+"""Events of a kind that are read, once in a term, for own rules that count them."""
+AGAIN_NS: Final = 10 * MINUTE
+"""An own rule tells of an event about the same thing again that comes so long after the one before."""
 OWN_MAX: Final = 20
 """Times that one own rule fires by one transaction: it is one alert of many by then."""
 PAUSE_NS: Final = SECOND // 10
 """Between two turns, so that a burst of events is read together."""
+START_NS: Final = MINUTE
+"""After its start a Master may not have looked at all of its own conditions: what was told stands so long."""
 RECONCILE_NS: Final = 5 * MINUTE
 """Between two comparisons of what is open with what is: a host that was removed says nothing any more."""
+COMMENTS_MAX: Final = 200
+"""Of one alert."""
 SILENCE_NS_MAX: Final = 30 * DAY
 SILENCES_MAX: Final = 1_000
 """Of one owner."""
@@ -73,11 +83,12 @@ PREVIEW_STEP_NS: Final = 5 * MINUTE
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is looked at. stated: the conditions of the Master."""
+    """What is looked at. stated: the conditions of the Master; sees: who may be told of an event."""
 
     view: FleetView
     telemetry: TelemetryService
     stated: Callable[[], Iterable[Stated]]
+    sees: Sees
 
     @property
     def live(self) -> LiveView:
@@ -116,7 +127,7 @@ class AlertService:
         self._told: set[levels.Key] | None = None
         self._idle, self._rules = Waits(), Waits()
         self._found: dict[str, tuple[int, Level]] = {}
-        self._reconcile_due_ns = 0
+        self._reconcile_due_ns = self._began_ns = 0
         store.on_event(self._committed)
 
     async def run(self) -> None:
@@ -146,6 +157,9 @@ class AlertService:
             codes = levels.rules_looked_at(self._own)
             self._told = await self._store.read(lambda uow: uow[AlertRepository].now_of_rules(codes))
         level = self._look(now_ns)
+        self._began_ns = self._began_ns or now_ns
+        if now_ns - self._began_ns < START_NS:
+            level.stays |= {key for key in self._told if key[1] == MASTER}
         found = levels.changes(self._told, level)
         if found:
             await self._store.write(partial(self._take, found), name="alerts.levels")
@@ -194,26 +208,30 @@ class AlertService:
 
     def _own_events(self, uow: UnitOfWork, row: EventRow, facts: StoredFacts) -> None:
         for rule in self._own:
-            if rule.event_kind != row.kind or not own_rules.fits_event(rule, row, facts.concerned(row)):
+            if rule.event_kind != row.kind or not self._fits(rule, row, facts):
                 continue
             if (told := facts.told.get(rule.rule_id, 0)) >= OWN_MAX:
                 continue
             if own_rules.is_enough(rule, self._times(uow, rule, row, facts), row.at_ns):
                 facts.told[rule.rule_id] = told + 1
-                cause = next(iter(rule.scope.values()), next(iter(row.subjects), row.kind))
-                self._engine.take(uow, facts.apart(rule.raised(cause, cause, row.kind, row.text)))
+                self._engine.take(uow, facts.apart(_own_raise(uow, rule, row, facts)))
+
+    def _fits(self, rule: OwnRule, row: EventRow, facts: StoredFacts) -> bool:
+        return own_rules.fits_event(rule, row, facts.concerned(row, self._watched.sees))
 
     def _times(self, uow: UnitOfWork, rule: OwnRule, row: EventRow, facts: StoredFacts) -> list[int]:
-        """When the last events came that fit, with this one. They are kept in memory, and read once in a term."""
+        """When the last events came that fit, with this one. They are kept in memory, and read once in a term, of all
+        rules about events of a kind together."""
         if rule.threshold <= 1:
             return [row.at_ns]
-        times = self._times_of.get(rule.rule_id)
-        if times is None:
-            first = uow.events.number_at(row.at_ns - rule.duration_ns)
-            rows = uow.events.newest(kind=row.kind, first=first, before=row.number, limit=EVENTS_MAX)
-            fit = [one for one in reversed(rows) if own_rules.fits_event(rule, one, facts.concerned(one))]
-            times = deque([(one.number, one.at_ns) for one in fit], maxlen=own_rules.COUNT_MAX)
-            self._times_of[rule.rule_id] = times
+        if rule.rule_id not in self._times_of:
+            alike = [one for one in self._own if one.event_kind == row.kind and one.threshold > 1]
+            first = uow.events.number_at(row.at_ns - max(one.duration_ns for one in alike))
+            rows = uow.events.newest(kind=row.kind, first=first, before=row.number, limit=PAST_MAX)
+            for one in alike:
+                fit = [(past.number, past.at_ns) for past in reversed(rows) if self._fits(one, past, facts)]
+                self._times_of.setdefault(one.rule_id, deque(fit, maxlen=own_rules.COUNT_MAX))
+        times = self._times_of[rule.rule_id]
         if not times or times[-1][0] < row.number:  # a transaction that failed is tried again
             times.append((row.number, row.at_ns))
         return [at_ns for _, at_ns in times]
@@ -237,9 +255,9 @@ class AlertService:
         watched, whole = self._watched, Level()
         levels.of_master(whole, watched.stated())
         slow, idle = self._found.get("slow"), self._found.get("idle")
-        if slow is None or now_ns - slow[0] >= levels.SLOW_EVERY_NS:
+        metric_rules = [rule for rule in self._own if rule.metric is not None]
+        if slow is None or now_ns - slow[0] >= levels.every_ns(metric_rules):
             found = Level()
-            metric_rules = [rule for rule in self._own if rule.metric is not None]
             levels.of_rules(found, self._rules, metric_rules, watched.view, watched.live, now_ns)
             self._rules.end_look()
             slow = self._found["slow"] = now_ns, found
@@ -293,12 +311,15 @@ class AlertService:
         return await self._store.read(lambda uow: _view(uow, principal, _own_alert(uow, principal, alert_id)))
 
     async def acknowledge(self, principal: Principal, alert_id: str, reason: str) -> AlertView:
-        """Somebody looks after it: it is not told again. The same again changes nothing. Raises NotFound, Conflict."""
+        """Somebody looks after it: it is not told again, to operators who are told of it only when one of them does.
+        The same again changes nothing. Raises NotFound, Conflict."""
 
         def change(uow: UnitOfWork) -> AlertView:
             alert = _open(uow, principal, alert_id)
-            after = self._engine.apply(uow, alert, AlertEvent.ACKNOWLEDGE, actor=principal.actor)
-            if after.acked_at_ns != alert.acked_at_ns:
+            is_whole = Role.OPERATOR in principal.roles or OPERATORS not in uow[AlertRepository].audiences(alert_id)
+            event = AlertEvent.ACKNOWLEDGE if is_whole else AlertEvent.ACCEPT
+            after = self._engine.apply(uow, alert, event, actor=principal.actor)
+            if after != alert:
                 _noted(uow, principal, after, "acknowledged", reason)
             return _view(uow, principal, after)
 
@@ -331,21 +352,24 @@ class AlertService:
         return await self._written(change, "alert.unsilence")
 
     async def assign(self, principal: Principal, alert_id: str, assignee: str) -> AlertView:
-        """Name who looks after an alert; empty: nobody. Raises NotFound."""
+        """Name who looks after an alert, by id, name or mail address; empty: nobody. Raises NotFound, InvalidInput."""
 
         def change(uow: UnitOfWork) -> AlertView:
-            alert = replace(_own_alert(uow, principal, alert_id), assignee=assignee)
+            alert = _own_alert(uow, principal, alert_id)
+            alert = replace(alert, assignee=_assignee(uow, principal, alert_id, assignee))
             uow[AlertRepository].save(alert)
-            _noted(uow, principal, alert, "assigned", assignee)
+            _noted(uow, principal, alert, "assigned", alert.assignee)
             return _view(uow, principal, alert)
 
         return await self._written(change, "alert.assign")
 
     async def comment(self, principal: Principal, alert_id: str, text: str) -> AlertView:
-        """Add to an alert's history. Raises NotFound."""
+        """Add to an alert's history. Raises NotFound, TooMany."""
 
         def change(uow: UnitOfWork) -> AlertView:
             alert = _own_alert(uow, principal, alert_id)
+            if uow[AlertRepository].comments(alert_id) >= COMMENTS_MAX:
+                raise TooMany(f"This alert has {COMMENTS_MAX} comments already.", subject=alert_id)
             _noted(uow, principal, alert, "comment", text)
             return _view(uow, principal, alert)
 
@@ -356,7 +380,8 @@ class AlertService:
     async def silences(self, principal: Principal) -> Sequence[Silence]:
         """The silences that are not over: the caller's, of operators all."""
         audience = _audience(principal)
-        return await self._store.read(lambda uow: uow[AlertRepository].silences(uow.now_wall_ns, audience))
+        owners = None if audience is None else (audience,)
+        return await self._store.read(lambda uow: uow[AlertRepository].silences(uow.now_wall_ns, owners))
 
     async def add_silence(self, principal: Principal, wanted: Silence) -> Silence:
         """Silence what fits from now on, also what is open; owner and maker are the caller's. Raises TooMany."""
@@ -364,7 +389,7 @@ class AlertService:
 
         def change(uow: UnitOfWork) -> Silence:
             repository, now_ns = uow[AlertRepository], uow.now_wall_ns
-            if len(repository.silences(now_ns, owner)) >= SILENCES_MAX:
+            if len(repository.silences(now_ns, (owner,))) >= SILENCES_MAX:
                 raise TooMany(f"There are {SILENCES_MAX} silences already. Remove some of them.", subject=owner)
             until_ns = min(wanted.until_ns, max(now_ns, wanted.from_ns) + SILENCE_NS_MAX)
             silence = replace(
@@ -387,7 +412,8 @@ class AlertService:
 
         def change(uow: UnitOfWork) -> None:
             repository, now_ns = uow[AlertRepository], uow.now_wall_ns
-            known = [one for one in repository.silences(now_ns, _owner(principal)) if one.silence_id == silence_id]
+            mine = repository.silences(now_ns, (_owner(principal),))
+            known = [one for one in mine if one.silence_id == silence_id]
             if not known:
                 raise NotFound("There is no such silence, or it is over. List them: windrow alert silences ls")
             repository.remove_silence(silence_id)
@@ -407,10 +433,11 @@ class AlertService:
     async def put_rule(self, principal: Principal, wanted: OwnRule) -> OwnRule:
         """Write an own rule; one without an id is new. Raises InvalidInput, NotFound, TooMany."""
         own_rules.check(wanted)
+        wanted = levels.named(replace(wanted, owner=_owner(principal)), self._watched.view)
 
         def change(uow: UnitOfWork) -> OwnRule:
             repository = uow[AlertRepository]
-            rule = replace(wanted, owner=_owner(principal), created_by=principal.actor, created_at_ns=uow.now_wall_ns)
+            rule = replace(wanted, created_by=principal.actor, created_at_ns=uow.now_wall_ns)
             if wanted.rule_id:
                 before = _own_rule(uow, principal, wanted.rule_id)
                 rule = replace(rule, owner=before.owner, created_at_ns=before.created_at_ns)
@@ -443,11 +470,17 @@ class AlertService:
         """The spans of the last 7 days in which a rule would have fired, and whether all of them were looked at.
         Raises InvalidInput, and Unavailable while the history cannot be read."""
         own_rules.check(rule)
-        rule, now_ns = replace(rule, owner=_owner(principal)), self._clock.wall_ns()
+        now_ns = self._clock.wall_ns()
+        rule = levels.named(replace(rule, owner=_owner(principal)), self._watched.view)
         if rule.metric is None:
-            rows, is_whole = await self._store.read(partial(_past_events, rule, now_ns - PREVIEW_NS))
+            rows, is_whole = await self._store.read(partial(self._past_events, rule, now_ns - PREVIEW_NS))
             return own_rules.replay_events(rule, rows, now_ns), is_whole
         return await self._preview_metric(rule, now_ns)
+
+    def _past_events(self, rule: OwnRule, since_ns: int, uow: UnitOfWork) -> tuple[Sequence[EventRow], bool]:
+        facts, first = StoredFacts(uow), uow.events.number_at(since_ns)
+        rows = uow.events.newest(kind=rule.event_kind, first=first, limit=PREVIEW_EVENTS)
+        return [row for row in reversed(rows) if self._fits(rule, row, facts)], len(rows) < PREVIEW_EVENTS
 
     async def _preview_metric(self, rule: OwnRule, now_ns: int) -> tuple[Sequence[Firing], bool]:
         keys, names, is_whole = levels.series_of(rule, self._watched.view, PREVIEW_SERIES)
@@ -507,9 +540,9 @@ def forget_account(uow: UnitOfWork, account_id: str) -> None:
     uow[AlertRepository].forget_audience(account_id)
 
 
-def sees(uow: UnitOfWork, principal: Principal, alert_id: str) -> bool:
-    """Return whether an alert is one of the caller's; overseers see all."""
-    audience, audiences = _audience(principal), uow[AlertRepository].audiences(alert_id)
+def is_told(uow: UnitOfWork, audience: str | None, alert_id: str) -> bool:
+    """Return whether an alert is one of this audience's; None: of anybody's."""
+    audiences = uow[AlertRepository].audiences(alert_id)
     return bool(audiences) and audience in (None, *audiences)
 
 
@@ -529,7 +562,7 @@ def _inboxes(principal: Principal) -> tuple[str, ...]:
 
 
 def _own_alert(uow: UnitOfWork, principal: Principal, alert_id: str) -> Alert:
-    alert = uow[AlertRepository].get(alert_id) if sees(uow, principal, alert_id) else None
+    alert = uow[AlertRepository].get(alert_id) if is_told(uow, _audience(principal), alert_id) else None
     if alert is None:
         raise NotFound("There is no such alert, or it is not yours. List them: windrow alert ls", subject=alert_id[:64])
     return alert
@@ -540,6 +573,20 @@ def _open(uow: UnitOfWork, principal: Principal, alert_id: str) -> Alert:
     if alert.state is AlertState.RESOLVED:
         raise Conflict("This alert is resolved already.", subject=alert_id)
     return alert
+
+
+def _assignee(uow: UnitOfWork, principal: Principal, alert_id: str, wanted: str) -> str:
+    """The name of a person who sees this alert and whom the caller may know of."""
+    if wanted in ("", principal.user_name or principal.account_name):
+        return wanted
+    own = _audience(principal)
+    audiences = {OPERATORS, *uow[AlertRepository].audiences(alert_id)} if own is None else {own}
+    people = [one for it in sorted(audiences) for one in people_of(uow, None if it == OPERATORS else it)]
+    for one in people:
+        if wanted in (one.id, one.name, one.address):
+            return one.name
+    said = f"assignee: Nobody who sees this alert is named {own_rules.shown(wanted)}."
+    raise InvalidInput(said + own_rules.near(wanted, [one.name for one in people]), subject="assignee")
 
 
 def _check_alone(uow: UnitOfWork, principal: Principal, alert: Alert) -> None:
@@ -621,8 +668,13 @@ def _over(uow: UnitOfWork) -> Sequence[Clear]:
     return found
 
 
-def _past_events(rule: OwnRule, since_ns: int, uow: UnitOfWork) -> tuple[Sequence[EventRow], bool]:
-    facts, first = StoredFacts(uow), uow.events.number_at(since_ns)
-    rows = uow.events.newest(kind=rule.event_kind, first=first, limit=PREVIEW_EVENTS)
-    found = [row for row in reversed(rows) if own_rules.fits_event(rule, row, facts.concerned(row))]
-    return found, len(rows) < PREVIEW_EVENTS
+def _own_raise(uow: UnitOfWork, rule: OwnRule, row: EventRow, facts: StoredFacts) -> Raise:
+    """The signal of an own rule by an event, in the words of the event and the name of what it is about."""
+    cause = own_rules.cause_of(rule, row)
+    if rule.threshold > 1:
+        name = f"{rule.threshold:g} times {row.kind} within {rule.duration_ns // SECOND} s"
+        return rule.raised(cause, cause, name, f"The last one: {row.text}")
+    before = uow[AlertRepository].open_of(rule.rule_id, cause)
+    last_ns = None if before is None or before.settles_at_ns is None else before.settles_at_ns - MOMENT_NS
+    said = rule.raised(cause, cause, facts.name_of(cause) or row.kind, row.text)
+    return replace(said, is_news=last_ns is not None and row.at_ns - last_ns >= AGAIN_NS)

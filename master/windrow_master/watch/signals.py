@@ -19,6 +19,7 @@ from windrow_master.watch.model import OPERATORS, Clear, Raise, Signal, Window
 from windrow_master.watch.rules import BUDGETS, FAULTS, LEASE_NS, NOTICE, RULES, of_condition
 from windrow_proto.conditions import Severity, split
 from windrow_proto.units import HOUR, MINUTE, SECOND, time_text
+from windrow_proto.xids import XIDS
 
 SAME_JOB: Final = 3
 """Hosts of one job, or cluster, with the same trouble at once: it is the job's."""
@@ -84,9 +85,10 @@ def about_host(host: Host) -> tuple[str, ...]:
 
 
 def condition_signals(
-    host: Host, code: str, text: str, facts: Facts, clusters: Collection[str] = ()
+    host: Host, code: str, text: str, facts: Facts, clusters: Collection[str] = (), xid: str = ""
 ) -> Iterable[Signal]:
-    """The signal of a condition that holds on a host. clusters: that have the GPU which it is a fault of."""
+    """The signal of a condition that holds on a host. clusters: that have the GPU which it is a fault of; xid: what its
+    driver said, by which there is a remedy of its own."""
     rule, about = of_condition(code), split(code)[1]
     if rule is None or host.admin_state in DECIDED or (not clusters and _is_out(host, rule.code)):
         return
@@ -100,7 +102,9 @@ def condition_signals(
     name = host.name if not about else f"{host.name}, GPU {gpu.index}" if gpu is not None else f"{host.name}, {about}"
     group = facts.spread_over(host.host_id)
     wider, wider_name, least = (*group, SAME_JOB) if group else (host.owner_account, "many hosts", SAME_OWNER)
+    known = XIDS.get(int(xid)) if xid.isdecimal() else None
     yield rule.raised(
+        **({} if known is None else {"remedy": known.remedy}),
         severity=Severity.PAGE if clusters else rule.severity,
         cause=host.host_id, subject=about or host.host_id, name=name, text=text, audiences=about_host(host),
         held_by=(("host.lost", host.host_id),), same=FAULTS if rule.code in FAULTS else (),
@@ -119,7 +123,7 @@ def _condition_raised(row: EventRow, facts: Facts) -> Iterable[Signal]:
         return
     clusters = [one for one in row.subjects if one.startswith("cluster_")]
     # What is over again by now is cleared by an event that follows.
-    yield from condition_signals(host, code, row.text, facts, clusters)
+    yield from condition_signals(host, code, row.text, facts, clusters, row.fields.get("xid", ""))
     for one in host.conditions if split(code)[0] in FAULTS else ():
         rule, about = split(one.code)
         if rule in FAULTS and about == split(code)[1] and one.code != code:  # told once, with this one

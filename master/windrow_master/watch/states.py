@@ -20,7 +20,8 @@ from windrow_master.watch.model import Alert, AlertState
 
 class AlertEvent(StrEnum):
     """RAISE, CLEAR: a subject has the trouble; none has it any more. FIRE, ESCALATE, SETTLE, UNSILENCE: its time has
-    come. END: the rule or the cause is gone, or another alert tells of it."""
+    come. ACCEPT: somebody looks after it, for whom operators do not wait: they are told again as before. END: the rule
+    or the cause is gone, or another alert tells of it."""
 
     RAISE = "raise"
     CLEAR = "clear"
@@ -28,6 +29,7 @@ class AlertEvent(StrEnum):
     ESCALATE = "escalate"
     SETTLE = "settle"
     ACKNOWLEDGE = "acknowledge"
+    ACCEPT = "accept"
     SILENCE = "silence"
     UNSILENCE = "unsilence"
     END = "end"
@@ -55,6 +57,7 @@ MOVES: Final[Mapping[tuple[AlertState, AlertEvent], AlertState]] = {
     (_S.PENDING, _E.FIRE): _S.FIRING,
     (_S.PENDING, _E.CLEAR): _S.RESOLVED,
     (_S.FIRING, _E.ACKNOWLEDGE): _S.ACKNOWLEDGED,
+    (_S.FIRING, _E.ACCEPT): _S.ACKNOWLEDGED,
     (_S.SILENCED, _E.UNSILENCE): _S.FIRING,
     **{(state, _E.SILENCE): _S.SILENCED for state in OPEN},
     **{(state, _E.SETTLE): _S.RESOLVED for state in _TOLD},
@@ -96,12 +99,14 @@ def _changes(
             }
         case _E.UNSILENCE if target is _S.ACKNOWLEDGED:
             return {"silenced_until_ns": None}
-        case _E.ESCALATE if alert.state is _S.FIRING and alert.escalate_ns is not None:
+        case _E.ESCALATE if waits(alert) and alert.escalate_ns is not None:
             count = alert.escalations + 1
             again = None if count >= ESCALATIONS_MAX else now_ns + (alert.escalate_ns << count)
             return {"escalations": count, "escalates_at_ns": again}
         case _E.ACKNOWLEDGE if alert.state is not _S.PENDING and alert.acked_at_ns is None:
             return {"acked_at_ns": now_ns, "acked_by": actor, "escalates_at_ns": None}
+        case _E.ACCEPT if alert.state is _S.FIRING:
+            return {"acked_by": actor}
         case _E.SILENCE:
             ends_ns = max(until_ns or now_ns, alert.fires_at_ns or 0)
             return {"silenced_until_ns": ends_ns, "fires_at_ns": None, "escalates_at_ns": None}
@@ -116,7 +121,12 @@ def _effects(alert: Alert, event: AlertEvent, target: AlertState) -> tuple[Alert
         return (_F.RELEASE,) if alert.fired_at_ns is None else (_F.TELL_RESOLVED, _F.RELEASE)
     if target is _S.FIRING and alert.state is not target and alert.fired_at_ns is None:
         return (_F.TELL_FIRING,)
-    return (_F.TELL_ESCALATED,) if event is _E.ESCALATE and alert.state is _S.FIRING else ()
+    return (_F.TELL_ESCALATED,) if event is _E.ESCALATE and waits(alert) else ()
+
+
+def waits(alert: Alert) -> bool:
+    """Return whether it is told again: nobody has acknowledged it, or nobody for whom the operators do not wait."""
+    return alert.state is _S.FIRING or (alert.state is _S.ACKNOWLEDGED and alert.acked_at_ns is None)
 
 
 def due(alert: Alert) -> tuple[int, AlertEvent] | None:
@@ -131,6 +141,6 @@ def due(alert: Alert) -> tuple[int, AlertEvent] | None:
         found.append((alert.silenced_until_ns, _E.UNSILENCE))
     if alert.state is _S.PENDING:
         found.append((alert.fires_at_ns or alert.opened_at_ns, _E.FIRE))
-    if alert.state is _S.FIRING and alert.escalates_at_ns is not None and alert.subject_count:
+    if waits(alert) and alert.escalates_at_ns is not None and alert.subject_count:
         found.append((alert.escalates_at_ns, _E.ESCALATE))
     return min(found, default=None)

@@ -47,16 +47,6 @@ WHOSE: Final = {
     "all": "All projects and hosts of this market, test rentals by the Master included.",
 }
 """What the sums of each view are of."""
-POSTED: Final = {
-    "mint": "Credits added",
-    "hold": "Holds",
-    "charge": "Charges",
-    "fee": "Platform fees",
-    "void": "Holds given back",
-    "move": "Credits moved",
-    "write_off": "Written off",
-}
-"""Kinds of transfers of the ledger, for people."""
 ROWS: Final = Table(
     (
         Column("SOURCE", lambda one: one["source"]),
@@ -133,7 +123,7 @@ def statement(
     for one in said["reports"]:
         _show(one)
     out.print(Text("The ledger in this period:"))
-    facts((POSTED.get(one["kind"], one["kind"]), _moved(one)) for one in said["transfers"])
+    facts((one["kind_title"], _moved(one)) for one in said["transfers"])
 
 
 @schedule_app.command("ls")

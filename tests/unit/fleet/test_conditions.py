@@ -73,7 +73,7 @@ def test_a_card_that_is_challenged_or_failed_is_not_offered_and_its_neighbour_is
         w.write(lambda uow: w.fleet.grant(uow, [SlotId(GPU_1)], ClusterId("cluster_1"), "test", "rented"))
 
 
-async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter_with_its_runtimes(w):
+async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter(w):
     def beat(inventory_hash: str, *codes: str) -> None:
         w.fleet.presence.heard(HOST, Heartbeat(w.clock.wall_ns(), 1, inventory_hash, b"", codes))
 
@@ -84,9 +84,9 @@ async def test_an_agent_that_has_just_started_does_not_end_what_was_the_matter_w
     w.connect()
     beat("")  # and before it is written down, the inventory comes
     w.equip(GPU_1, conditions=("docker.unfenced", "gpu.none"))
-    assert await written() == ({"docker.unfenced"}, False), "no stranger's container goes there meanwhile"
+    assert await written() == ({"docker.unfenced", "gpu.none"}, False), "no stranger's container goes there meanwhile"
     beat("", "agent.disk_full")
-    assert await written() == ({"docker.unfenced", "agent.disk_full"}, False)
+    assert await written() == ({"docker.unfenced", "gpu.none", "agent.disk_full"}, False)
     beat("hash", "agent.disk_full")
     assert await written() == ({"agent.disk_full"}, True), "it has looked"
 

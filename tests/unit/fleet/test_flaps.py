@@ -1,11 +1,14 @@
 """A host whose link fails again and again waits longer and longer for new work, and less again once it holds."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.fleet.world import HOST, world
 from windrow_master.fleet.flaps import HALF_LIFE_NS, SETTLED_NS_MAX, Flaps, flapped, settling_ns, worth
 from windrow_master.fleet.model import LinkState
 from windrow_master.fleet.repository import HostRepository
+from windrow_master.fleet.states import LinkEvent
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
 
@@ -94,6 +97,16 @@ async def test_the_count_outlives_the_master(w):
     await flap(w, 3)
     kept = w.read(lambda uow: uow[HostRepository].get(HOST)).flaps
     assert round(worth(kept, w.clock.wall_ns())) == 3
+
+
+async def test_a_silence_is_counted_once_though_the_master_is_started_anew_in_it(w):
+    await flap(w, 1)
+    w.clock.advance(16 * SECOND)
+    await w.fleet.tick()
+    counted = w.host().flaps
+    w.write(lambda uow: uow[HostRepository].save(replace(uow[HostRepository].get(HOST), link_state=LinkState.UNKNOWN)))
+    w.write(lambda uow: w.fleet.hosts.link(uow, HOST, LinkEvent.SILENT, None))
+    assert (w.host().link_state, w.host().flaps) == (LinkState.SUSPECT, counted)
 
 
 async def test_silence_of_many_at_once_is_held_against_nobody(w, monkeypatch):

@@ -33,6 +33,12 @@ def test_troubles_of_one_kind_are_one_line_with_those_that_are_rented_first():
     assert [(one.gpu, one.rented, one.since_ns) for one in found[0].shown] == [(1, True, 5), (0, False, 5)]
 
 
+def test_of_a_card_with_two_faults_the_graver_ones_remedy_is_told():
+    ill = tuple(Condition(f"{code}:GPU-1", "", 5) for code in (ConditionCode.GPU_HOST_FAULT, ConditionCode.GPU_LOST))
+    (found,) = attention([entry(host(conditions=ill), slot(1, state=SlotState.FAULTED))], no_relay=False)
+    assert (found.title, found.remedy) == ("1 GPU faulty", ConditionCode.GPU_LOST.remedy)
+
+
 def test_what_is_most_pressing_comes_first():
     full = Condition(ConditionCode.AGENT_DISK_FULL, "no room", 1)
     sick = entry(host(conditions=(full, hot(1))), slot(0, state=SlotState.FAULTED), slot(1))

@@ -44,6 +44,9 @@ def test_the_ends_of_a_body_are_its_first_and_last_instants(rows):
 
     whole, ends = samples.decode_batch(body), samples.decode_ends(body)
 
+    few = samples.decode_ends(body, {1})
+    mine = [place for place, (_, metric) in enumerate(ends.series) if metric == 1 or len(rows) == 1]
+    assert (few.series, few.values) == tuple(tuple(one[place] for place in mine) for one in (ends.series, ends.values))
     places = (0, -1) if len(rows) > 1 else (0,)
     assert (ends.start_wall_ns, ends.series) == (whole.start_wall_ns, whole.series)
     assert ends.at_ms == tuple(whole.at_ms[place] for place in places)

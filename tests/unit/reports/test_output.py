@@ -20,11 +20,17 @@ def report(name):
     return Report(query, [Cell(("account_1",), (name,), values)], values)
 
 
-@pytest.mark.parametrize("name", ["=1+1", "+1", "-1+2", "@x", "|x", "%x", "\t=1", "\u200b=1", "＝1"])
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1+2", "@x", "|x", "%x", "\t=1", "\r=1", "＝1", "\ufe66\u0661"])
 def test_a_name_that_is_a_formula_is_marked_as_text(name):
     cell = csv_cell(name)
     assert cell.startswith(("\"'", "'"))
-    assert name.strip("\t") in cell
+    assert name.strip("\t\r") in cell
+
+
+@pytest.mark.parametrize("unseen", "\u200b\u2060\u00ad\u202a\u2066\u061c\u180e\ufe00\u00a0\u3000")
+def test_a_formula_behind_what_is_not_seen_is_marked_too(unseen):
+    assert csv_cell(unseen + "=1").startswith("\"'")
+    assert csv_cell(unseen + "lab") == unseen + "lab"
 
 
 def test_a_number_and_a_name_are_written_as_they_are():

@@ -46,7 +46,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Any]]:
         said = {
             "view": "project",
             "reports": [REPORT],
-            "transfers": [{"kind": "charge", "given": "4.25", "got": "0.00"}],
+            "transfers": [{"kind": "charge", "kind_title": "Charges", "given": "4.25", "got": "0.00"}],
         }
         return httpx2.Response(200, json=said if path.startswith("/reports/statement") else REPORT)
 

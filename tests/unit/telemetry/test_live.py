@@ -80,3 +80,15 @@ def test_what_a_workload_uses_stays_for_half_a_minute_although_it_is_in_few_batc
         assert reading is not None
         assert reading.get(work, cores) == (1.5 if at_s < 30 else None)
         assert reading.read_ns.get(work) == (START if at_s < 30 else None)
+
+
+def test_a_look_at_few_metrics_reads_them_alone_and_changes_nothing_for_others():
+    host = Host()
+    host.send(0, {ENCODER: 7}, {}, temperature=41)
+    peeked = host.live.peek(HOST, {TEMPERATURE})
+    assert peeked is not None
+    assert (peeked.get("GPU-1", TEMPERATURE), peeked.get("GPU-1", ENCODER)) == (41, None)
+    slow = host.live.peek(HOST, {ENCODER})
+    assert slow is not None and slow.get("GPU-1", ENCODER) == host.reads(ENCODER) == 0.07
+    assert host.live.peek(HOST, {TEMPERATURE}) is slow, "read as a whole, it is not read again"
+    assert host.live.peek(HostId("host_2"), {TEMPERATURE}) is None

@@ -13,6 +13,7 @@ from windrow_master.watch.engine import AlertEngine, silenced_until
 from windrow_master.watch.model import OPERATORS, AlertMessage, Clear, Raise, Signal, Silence
 from windrow_master.watch.repository import AlertRepository
 from windrow_master.watch.rules import FAULTS, RULES
+from windrow_master.watch.states import AlertEvent
 from windrow_proto.conditions import Severity
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
@@ -225,6 +226,30 @@ def test_inside_a_silence_nothing_is_told_and_what_still_holds_is_told_after_it(
     world.after(30 * MINUTE)
     world.after(HOUR)
     assert world.said()[1:] == ([] if is_over else ["firing Host lost: h1"])
+
+
+def test_what_others_acknowledge_is_told_again_to_operators_alone_until_one_of_them_does(world: World) -> None:
+    world.take(RULES["host.quarantined"].raised(
+        cause="h1", subject="h1", name="h1", text="it lies", audiences=(OPERATORS, "account_1")
+    ))  # fmt: skip
+
+    def acknowledge(event: AlertEvent, uow: UnitOfWork) -> None:
+        (alert,) = uow[AlertRepository].open_alerts()
+        world.engine.apply(uow, alert, event, actor=event.value)
+
+    world.store.write_now(partial(acknowledge, AlertEvent.ACCEPT), name="ack")
+    world.after(15 * MINUTE)
+    assert (len(world.messages("account_1")), len(world.messages())) == (1, 2)
+    assert world.messages()[-1].text == "No operator has acknowledged it. it lies"
+    world.store.write_now(partial(acknowledge, AlertEvent.ACKNOWLEDGE), name="ack")
+    world.after(2 * HOUR)
+    assert len(world.messages()) == 2
+
+
+def test_silences_of_others_are_not_read(world: World) -> None:
+    silence(world, owner="account_1")
+    read = world.store.read_now(lambda uow: uow[AlertRepository].silences(uow.now_wall_ns, (OPERATORS, "account_2")))
+    assert read == []
 
 
 def test_an_account_silences_nothing_that_operators_are_told(world: World) -> None:

@@ -42,7 +42,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
 def alerts_of(world: World) -> AlertService:
     """The alerts of whichever Master leads."""
     telemetry: Any = SimpleNamespace(live=None, health=lambda: SimpleNamespace(lag_ns=0))
-    watched = Watched(FleetView(), telemetry, list)
+    watched = Watched(FleetView(), telemetry, list, lambda *_: True)
     return AlertService(world.store, world.clock, watched, world.deliveries, quiet_until)
 
 
@@ -232,7 +232,7 @@ async def test_markup_in_the_name_of_a_rule_is_text_in_its_mail(world: World) ->
 
 def test_a_rule_that_matches_everything_looks_at_a_part_and_is_one_alert_in_the_end() -> None:
     class Live:
-        def get(self, host_id: str) -> Any:
+        def peek(self, host_id: str, metrics: frozenset[int]) -> Any:
             return SimpleNamespace(at_ns=0, get=lambda device, number: 1.0)
 
     view, waits, found = FleetView(), levels.Waits(), levels.Level()

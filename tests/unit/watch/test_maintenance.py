@@ -10,11 +10,13 @@ from tests.hostile.two_renters import Renter, TwoRenters, two_renters
 from tests.unit.master_api.described import assert_described
 from windrow_master.api.answers import Page
 from windrow_master.api.maintenance_routes import MaintenanceOut, MaintenancePlanOut
+from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import Role
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, HostId
-from windrow_proto.model import Inventory
+from windrow_master.watch.maintenance import DECLARED_MAX
+from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.model import Inventory, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, GIB, HOUR, MINUTE, SECOND, time_text
 
 JSON = dict[str, Any]
@@ -207,6 +209,55 @@ async def test_before_it_only_work_that_ends_by_then_is_placed(two: TwoRenters) 
         assert "goes into maintenance before this ends" in refused.text, refused.text
     assert (await rented(two, "gpu-0", max_duration_seconds=3600)).status_code == 202
     assert (await rented(two, "gpu-1")).status_code == 202
+
+
+async def test_a_lease_is_not_extended_into_a_window(two: TwoRenters) -> None:
+    made = (await rented(two, "gpu-0", max_duration_seconds=3600)).json()
+    cluster_id = ClusterId(made["operation"]["subject"])
+
+    def runs(uow: UnitOfWork) -> None:
+        (one,) = uow[WorkloadRepository].of_cluster(cluster_id)
+        seen = ObservedWorkload(one.workload_id, WorkloadPhase.RUNNING, one.slots, None, runtime="simulated")
+        two.opened.clusters.lifecycle.on_workload(uow, one.host_id, seen)
+
+    two.services.store.write_now(runs, name="test")
+    await declared(two, "gpu-0", start_ns=4 * HOUR)
+    for hours, status in ((2, 200), (10, 409)):
+        answer = await two.noisy.client.post(
+            f"/clusters/{cluster_id}/extend", json={"max_duration_seconds": hours * 3600}
+        )
+        assert answer.status_code == status, answer.text
+    assert "Maintenance of a host" in answer.text
+
+
+async def test_renters_are_not_told_of_changes_without_a_pause(two: TwoRenters) -> None:
+    window = await declared(two, "gpu-0")
+    changes = [
+        await two.operator.put(f"{PATH}/{window['id']}", json={"ends_at": at(two, DAY + hours * HOUR)})
+        for hours in (2, 3)
+    ]
+    assert [one.status_code for one in changes] == [200, 429]
+    two.clock.advance(MINUTE)
+    later = await two.operator.put(f"{PATH}/{window['id']}", json={"ends_at": at(two, DAY + 3 * HOUR)})
+    assert later.status_code == 200
+    asked = [
+        await two.operator.post(PATH, json=body(two, "gpu-1", start_ns=(3 + number) * HOUR, span_ns=HOUR))
+        for number in range(DECLARED_MAX + 1)
+    ]
+    assert [one.status_code for one in asked] == [201] * DECLARED_MAX + [429]
+
+
+async def test_an_own_rule_of_an_event_tells_of_each_host_by_its_name(two: TwoRenters) -> None:
+    rule = {"name": "gone", "event": "host.suspect", "duration_s": 60}
+    assert (await two.operator.post("/alert-rules", json=rule)).status_code == 201
+    before = len(await told(two))
+    await hear(two, "gpu-0", "gpu-1", events=(LinkEvent.SILENT,))
+    assert sorted((await told(two))[before:]) == ["firing gone: gpu-0", "firing gone: gpu-1"]
+    two.clock.advance(20 * MINUTE)
+    await hear(two, "gpu-0", events=(LinkEvent.HEARD, LinkEvent.SILENT))
+    assert (await told(two))[before + 2 :] == ["firing gone: gpu-0"], "again after a while"
+    narrow = await two.operator.post("/alert-rules", json=rule | {"scope": {"host": "gpu-2"}})
+    assert narrow.json()["scope"] == {"host": "host_gpu-2"}
 
 
 async def test_a_plan_says_when_nothing_runs_any_more(two: TwoRenters) -> None:

@@ -1,5 +1,6 @@
 """People's own rules: which are refused, what they are about, and when they would have fired."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +9,17 @@ import pytest
 from windrow_master.fleet.model import Host
 from windrow_master.store.model import EventRow
 from windrow_master.watch import rules
+from windrow_master.watch.event_kinds import KINDS
 from windrow_master.watch.model import OPERATORS
-from windrow_master.watch.own_rules import OwnRule, check, devices, fits_event, replay_events, replay_metric
+from windrow_master.watch.own_rules import (
+    OwnRule,
+    cause_of,
+    check,
+    devices,
+    fits_event,
+    replay_events,
+    replay_metric,
+)
 from windrow_proto.conditions import Severity
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, EventId, GpuUuid, HostId
@@ -84,6 +94,22 @@ def test_an_accounts_rule_counts_what_concerns_it_alone() -> None:
     assert fits_event(theirs, row(1, "job_1", "account_1"), frozenset({"account_1"}))
     assert not fits_event(theirs, row(1, "job_1", "account_2"), frozenset({"account_2"}))
     assert not fits_event(theirs, row(1, "job_2", "account_1"), frozenset({"account_1"}))
+
+
+def test_one_event_is_about_the_thing_of_its_kind_and_many_about_the_label_or_the_owner() -> None:
+    one, failed = replace(EVENT, threshold=1.0), row(1, "account_1", "cluster_1", "host_1", "job_1")
+    assert [cause_of(one, replace(failed, kind=kind)) for kind in ("job.failed", "gpu.xid", "cluster.failed")] == [
+        *("job_1", "host_1", "cluster_1"),
+    ]
+    assert cause_of(EVENT, failed) == OPERATORS
+    assert cause_of(replace(EVENT, scope={"host": "host_1"}), failed) == "host_1"
+
+
+def test_every_kind_of_event_that_is_written_may_be_named() -> None:
+    code = "".join(path.read_text() for path in (Path(__file__).parents[3] / "master").rglob("*.py"))
+    written = re.findall(r'\.(?:event\(|tell\([^)]*?)\s*"([a-z_]+\.[a-z_]+)"', code)
+    assert len(written) > 50
+    assert set(written) <= KINDS
 
 
 def test_events_that_come_often_enough_would_have_fired() -> None:

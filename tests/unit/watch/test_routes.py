@@ -83,7 +83,9 @@ async def test_an_alert_is_acknowledged_assigned_commented_silenced_and_resolved
     path, api = await low_funds(two), two.noisy.client
     assert (await api.post(f"{path}/acknowledge", json={"reason": "on it"})).json()["state"] == "acknowledged"
     assert (await api.post(f"{path}/acknowledge", json={})).json()["acknowledged_by"]
-    await api.post(f"{path}/assign", json={"assignee": "ana"})
+    nobody = await api.post(f"{path}/assign", json={"assignee": "ana"})
+    assert (nobody.status_code, nobody.json()["code"]) == (422, "invalid_input")
+    assert (await api.post(f"{path}/assign", json={"assignee": "noisy"})).json()["assignee"] == "noisy"
     await api.post(f"{path}/comment", json={"text": "the limit is raised tomorrow"})
     silenced = await api.post(f"{path}/silence", json={"duration_s": 60})
     assert_described(silenced, WholeAlertOut)
@@ -93,7 +95,7 @@ async def test_an_alert_is_acknowledged_assigned_commented_silenced_and_resolved
     two.clock.advance(MINUTE)
     await two.services.alerts.turn()
     over = (await api.get(path)).json()
-    assert (over["state"], over["assignee"], over["subject_count"]) == ("resolved", "ana", 0)
+    assert (over["state"], over["assignee"], over["subject_count"]) == ("resolved", "noisy", 0)
     kinds = [note["kind"] for note in over["notes"]]
     assert kinds == ["firing", "acknowledged", "assigned", "comment", "silenced", "unsilenced", "resolved"]
     assert [one["id"].rpartition(".")[2] for one in over["messages"]] == ["firing", "resolved"]
@@ -116,8 +118,8 @@ async def test_the_inbox_counts_what_its_reader_has_not_read(two: TwoRenters) ->
 async def test_own_rules_are_previewed_added_changed_and_removed(two: TwoRenters) -> None:
     body = {"name": "failures", "event": "job.failed", "threshold": 2, "duration_s": 600}
     api = two.noisy.client
-    await happen(two, "job.failed", "job_1", two.noisy.account_id)
-    await happen(two, "job.failed", "job_2", two.noisy.account_id)
+    await happen(two, "job.failed", two.noisy.account_id)
+    await happen(two, "job.failed", two.noisy.account_id)
     seen = await api.post("/alert-rules/preview", json=body)
     assert_described(seen, PreviewOut)
     assert (seen.json()["count"], seen.json()["complete"]) == (1, True)
@@ -128,13 +130,51 @@ async def test_own_rules_are_previewed_added_changed_and_removed(two: TwoRenters
     assert (await two.quiet.client.get("/alert-rules")).json()["items"] == []
     changed = await api.put(f"/alert-rules/{rule_id}", json=body | {"threshold": 3, "severity": "page"})
     assert (changed.json()["id"], changed.json()["threshold"]) == (rule_id, 3)
-    await happen(two, "job.failed", "job_3", two.noisy.account_id)
+    await happen(two, "job.failed", two.noisy.account_id)
     assert [one["rule"] for one in (await api.get("/alerts")).json()["items"]] == [rule_id]
     assert (await two.quiet.client.delete(f"/alert-rules/{rule_id}")).status_code == 404
     assert (await api.delete(f"/alert-rules/{rule_id}")).status_code == 204
     assert (await api.get("/alerts")).json()["items"] == []
     wrong = await api.post("/alert-rules", json={"name": "x", "metric": "gpu_power_watts", "scope": {"flavour": "x"}})
     assert (wrong.status_code, wrong.json()["code"]) == (422, "invalid_input")
+
+
+async def test_own_rules_read_only_events_that_their_owner_may_read(two: TwoRenters) -> None:
+    await happen(two, "account.settled", two.noisy.account_id, two.quiet.account_id)
+    body = {"name": "money", "event": "account.settled", "duration_s": 600}
+    seen = (await two.quiet.client.get("/events?subject=" + two.quiet.account_id)).json()["items"]
+    assert "account.settled" not in [one["kind"] for one in seen]
+    assert (await two.quiet.client.post("/alert-rules/preview", json=body)).json()["count"] == 0
+    assert (await two.operator.post("/alert-rules/preview", json=body)).json()["count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"event": "job.fail"}, "Do you mean job.failed?"),
+        ({"event": "job.failed", "scope": {"hst": "x"}}, "Do you mean host?"),
+        ({"event": "job.failed", "scope": {"host": "nothere"}}, "no host 'nothere'"),
+        ({"event": "job.failed", "scope": {"job": "train"}}, "begins with job_"),
+        ({"metric": "gpu_power_wats"}, "Do you mean gpu_power_watts?"),
+        ({"metric": "gpu_power_watts", "scope": {"tier": "h1000/A"}}, "no tier 'h1000/A'"),
+        ({"metric": "gpu_power_watts", "name": "a\r\nBcc: x@y"}, "one line"),
+    ],
+)
+async def test_a_typing_error_in_a_rule_is_refused(two: TwoRenters, changes: dict[str, object], said: str) -> None:
+    for path in ("/alert-rules", "/alert-rules/preview"):
+        wrong = await two.noisy.client.post(path, json={"name": "x"} | changes)
+        assert (wrong.status_code, said in wrong.text) == (422, True), wrong.text
+
+
+async def test_the_latest_of_a_history_is_shown_and_comments_have_a_limit(
+    two: TwoRenters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, api = await low_funds(two), two.noisy.client
+    monkeypatch.setattr("windrow_master.watch.repository.SHOWN_MAX", 2)
+    monkeypatch.setattr("windrow_master.watch.service.COMMENTS_MAX", 3)
+    said = [await api.post(f"{path}/comment", json={"text": str(number)}) for number in range(4)]
+    assert [one.status_code for one in said] == [200, 200, 200, 429]
+    assert [note["text"] for note in (await api.get(path)).json()["notes"]] == ["1", "2"]
 
 
 async def test_a_silence_covers_what_is_open_and_its_end_tells_it_again_no_more(two: TwoRenters) -> None:

@@ -44,7 +44,7 @@ class MortalNotifier:
 
 def service(store: Store, clock: ManualClock, notifier: Notifier, stated: list[Stated] | None = None) -> AlertService:
     telemetry: Any = SimpleNamespace(live=None)
-    watched = Watched(FleetView(), telemetry, lambda: stated or [])
+    watched = Watched(FleetView(), telemetry, lambda: stated or [], lambda *_: True)
     return AlertService(store, clock, watched, notifier, silenced_until)
 
 
@@ -118,6 +118,22 @@ async def test_a_condition_of_the_master_is_told_once_and_is_over_once_by_whiche
             ("firing", "master.disk_full"),
             ("resolved", "master.disk_full"),
         ]
+
+
+async def test_a_master_that_has_just_started_has_not_seen_the_end_of_what_was_told(tmp_path: Path) -> None:
+    clock = ManualClock()
+    stated: list[Stated] = [(ConditionCode.MASTER_BACKUP_OLD, "It is old.", 1)]
+    with opened_store(tmp_path, clock) as store:
+        await service(store, clock, MortalNotifier(), stated).look()
+        found: list[Stated] = []
+        later = service(store, clock, MortalNotifier(), found)
+        await later.look()
+        found += stated  # it has looked at its backups now
+        clock.advance(MINUTE)
+        await later.look()
+        await later.turn()
+        (alert,) = store.read_now(lambda uow: uow[AlertRepository].open_alerts())
+        assert (alert.flaps, len(messages(store))) == (0, 1)
 
 
 async def test_a_burst_of_ten_thousand_events_is_read_in_order(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from windrow_proto.conditions import ConditionCode, Severity
 from windrow_proto.ids import AccountId, EventId, GpuUuid, HostId
 from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import HOUR, MINUTE
+from windrow_proto.xids import XIDS
 
 NOW = 10**18
 HOST = Host(HostId("host_1"), "gpu-7", AccountId("account_2"), False, 0, admin_state=AdminState.ACTIVE)
@@ -114,6 +115,11 @@ def test_a_fault_of_a_rented_gpu_is_a_page_that_names_card_and_rental() -> None:
     assert one.text == "text. The card is H100, GPU-01234567. It was rented: rental_of_cluster_1."
     assert CLUSTER.account_id not in one.text + "".join(one.audiences)
     assert raised(read("condition.raised", "host_1", card.uuid, facts=facts, code=code)).severity is Severity.TICKET
+
+
+def test_a_fault_by_an_xid_has_the_remedy_of_that_xid() -> None:
+    for xid, remedy in (("79", XIDS[79].remedy), ("", ConditionCode.GPU_HOST_FAULT.remedy)):
+        assert raised(read("condition.raised", "host_1", code="gpu.host_fault:GPU-1", xid=xid)).remedy == remedy
 
 
 def test_faults_of_one_card_are_told_together_and_a_drained_host_has_none() -> None:

@@ -12,8 +12,8 @@ PAGE = Path(__file__).parents[3] / "docs" / "diagrams" / "alerts.md"
 OVER = "settle resolved ! tell_resolved, release; end resolved ! tell_resolved, release"
 TABLE = f"""
 pending: clear resolved ! release, forget; fire firing ! tell_firing; silence silenced; end resolved ! release, forget
-firing: escalate = ! tell_escalated; acknowledge acknowledged; silence silenced; {OVER}
-acknowledged: silence silenced; {OVER}
+firing: escalate = ! tell_escalated; acknowledge acknowledged; accept acknowledged; silence silenced; {OVER}
+acknowledged: escalate = ! tell_escalated; silence silenced; {OVER}
 silenced: unsilence firing; {OVER}
 resolved:
 """

@@ -13,6 +13,7 @@ from windrow_master.watch.notify import apprise_services
 from windrow_master.watch.notify.model import (
     CHANNELS_MAX,
     OPERATORS,
+    TESTS_MAX,
     Channel,
     ChannelKind,
     Delivery,
@@ -31,6 +32,7 @@ from windrow_proto.conditions import Severity
 from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound, TooMany
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Rng
+from windrow_proto.units import MINUTE
 
 CHANGERS: Final = {
     Scope.PROJECT: frozenset({Role.ADMIN, Role.RENTER, Role.PROVIDER}),
@@ -143,25 +145,34 @@ class ChannelService:
         await self._store.write(change, name="channel.delete")
 
     async def test(self, principal: Principal, channel_id: str) -> Delivery:
-        """Send a test message at once, whatever the settings are, and return how it went. Raises NotFound."""
-        channel = await self._store.read(lambda uow: _own(uow, principal, channel_id, CHANGERS))
-        at_ns, delivery_id = await self._store.write(lambda uow: (uow.now_wall_ns, uow.mint("delivery")), name="mint")
-        message = trial_message(channel, delivery_id, at_ns)
-        outcome = await self._sender.send(channel, [message])
-        delivery = Delivery(
-            delivery_id=delivery_id,
-            message=message,
-            channel_id=channel_id,
-            owner=channel.owner,
-            state=DeliveryState.SENT if outcome.is_sent else DeliveryState.GIVEN_UP,
-            due_at_ns=None,
-            first_at_ns=at_ns,
-            tries=1,
-            last_answer=outcome.answer,
-            done_at_ns=at_ns,
-        )
-        await self._store.write(lambda uow: uow[DeliveryRepository].add(delivery), name="channel.test")
-        return delivery
+        """Send a test message at once, whatever the settings are, and return how it went. Raises NotFound, TooMany."""
+
+        def begin(uow: UnitOfWork) -> tuple[Channel, Delivery]:
+            channel, at_ns = _own(uow, principal, channel_id, CHANGERS), uow.now_wall_ns
+            if uow[DeliveryRepository].tests_since(channel.owner, at_ns - MINUTE) >= TESTS_MAX:
+                raise TooMany(f"There were {TESTS_MAX} tests within a minute. Wait one.", subject=channel_id)
+            delivery_id = uow.mint("delivery")
+            delivery = Delivery(
+                delivery_id=delivery_id,
+                message=trial_message(channel, delivery_id, at_ns),
+                channel_id=channel_id,
+                owner=channel.owner,
+                state=DeliveryState.GIVEN_UP,
+                due_at_ns=None,
+                first_at_ns=at_ns,
+                tries=1,
+                last_answer="It is being sent.",
+                done_at_ns=at_ns,
+            )
+            uow[DeliveryRepository].add(delivery)  # before it is sent, so that it counts
+            return channel, delivery
+
+        channel, begun = await self._store.write(begin, name="channel.test")
+        outcome = await self._sender.send(channel, [begun.message])
+        state = DeliveryState.SENT if outcome.is_sent else DeliveryState.GIVEN_UP
+        done = replace(begun, state=state, last_answer=outcome.answer)
+        await self._store.write(lambda uow: uow[DeliveryRepository].save(done), name="channel.tested")
+        return done
 
     async def list(self, principal: Principal, after: str, limit: int) -> Sequence[Channel]:
         """The channels that the caller sees, in the order of their ids."""

@@ -17,6 +17,10 @@ OPERATORS: Final = "operators"
 """The audience, and the owner of channels, of those who run the installation."""
 CHANNELS_MAX: Final = 50
 """Of one owner."""
+TESTS_MAX: Final = 10
+"""Test messages of one owner within a minute."""
+TEST: Final = "test/"
+"""How the objects of test messages begin."""
 RULES_MAX: Final = 50
 URL_MAX: Final = 1_000
 RANKS: Final = {Severity.INFO: 0, Severity.TICKET: 1, Severity.PAGE: 2}
@@ -170,6 +174,8 @@ def _check_webhook(url: str) -> str:
 
 def check_settings(channel: Channel) -> Channel:
     """The same with its rules without repeats. Raises InvalidInput."""
+    if not channel.name.isprintable():
+        raise InvalidInput("name: A name is one line.", subject="name")
     if channel.digest_minutes is not None and channel.kind is ChannelKind.WEBHOOK:
         raise InvalidInput("digest_minutes: A webhook gets each message by itself.", subject="digest_minutes")
     if channel.quiet is not None and channel.quiet.from_minute == channel.quiet.until_minute:
@@ -190,7 +196,7 @@ def trial_message(channel: Channel, message_id: str, at_ns: int) -> AlertMessage
         title=f"Test of the channel {channel.name}",
         text="This channel works: alerts will arrive here.",
         remedy="",
-        object_key=f"test/{message_id}",
+        object_key=f"{TEST}{message_id}",
         link="/alerts",
         audiences=(channel.owner,),
         subjects=(),

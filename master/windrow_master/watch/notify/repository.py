@@ -9,6 +9,7 @@ from windrow_master.store.prepared import flat, page
 from windrow_master.store.repository import Repository
 from windrow_master.watch.model import AlertMessage, MessageKind
 from windrow_master.watch.notify.model import (
+    TEST,
     Channel,
     ChannelKind,
     Delivery,
@@ -117,6 +118,12 @@ class DeliveryRepository(Repository):
             number = select(deliveries.c.number).where(deliveries.c.delivery_id == before).scalar_subquery()
             query = query.where(deliveries.c.number < number)
         return page(self._connection, query, _delivery, limit)
+
+    def tests_since(self, owner: str, since_ns: int) -> int:
+        """How many test messages an owner has had sent since then."""
+        is_test = deliveries.c.object_key.startswith(TEST, autoescape=True)
+        query = select(func.count()).where(deliveries.c.done_at_ns > since_ns, deliveries.c.owner == owner, is_test)
+        return int(self._connection.scalar(query) or 0)
 
     # --- what is to be sent ---
 

@@ -19,6 +19,7 @@ from windrow_proto.errors import Unavailable, WindrowError
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey, seal
 from windrow_proto.units import DAY
+from windrow_proto.wire_fields import clean_text
 
 PURPOSE: Final = "channel "
 """For which a target is sealed; the channel's id follows."""
@@ -27,6 +28,7 @@ DEADLINE_S: Final = 10.0
 ROTATION_NS: Final = DAY
 """How long the secret before the newest one signs, too."""
 SHOWN_MAX: Final = 200
+ANSWER_MAX: Final = 300
 
 log = structlog.get_logger(__name__)
 
@@ -81,13 +83,14 @@ class Sender:
         return Target(said["address"], tuple(said["secrets"]))
 
     async def send(self, channel: Channel, messages: Sequence[AlertMessage]) -> Outcome:
-        """Send these as one message, within some seconds; a webhook takes one. Never raises."""
+        """Send these as one message, within some seconds; a webhook takes one. Never raises. What a receiver says is
+        cleaned: not every database takes a NUL, and no terminal should obey it."""
         try:
-            return Outcome(True, await self._sent(channel, messages))
+            return Outcome(True, clean_text(await self._sent(channel, messages), ANSWER_MAX))
         except Unavailable as error:
-            return Outcome(False, error.detail)
+            return Outcome(False, clean_text(error.detail, ANSWER_MAX))
         except (Refused, WindrowError) as error:
-            return Outcome(False, str(error), is_final=True)
+            return Outcome(False, clean_text(str(error), ANSWER_MAX), is_final=True)
         except Exception:  # of this message alone: those of other objects are sent
             log.exception("delivery_crashed", channel=channel.channel_id, message=messages[0].message_id)
             return Outcome(False, "This Master met a bug with it; its log says more.")

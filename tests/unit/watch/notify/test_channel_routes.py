@@ -1,5 +1,6 @@
 """Channels over HTTP: who makes which, what is shown of them, and the mail that needs none."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
 from pathlib import Path
@@ -17,6 +18,7 @@ from windrow_master.app.wiring import Settings
 from windrow_master.mail.settings import mail_settings
 from windrow_master.outgoing import Outgoing
 from windrow_master.watch.model import AlertMessage
+from windrow_master.watch.notify.model import TESTS_MAX
 from windrow_proto.conditions import Severity
 
 HOOK: dict[str, Any] = {"name": "hook", "kind": "webhook", "target": "https://hooks.example/canary"}
@@ -86,6 +88,31 @@ async def test_a_test_says_how_it_went_and_stands_in_the_log(market: Market, box
     listed = await market.owner.get("/deliveries", params={"channel": channel["id"], "state": "sent"})
     assert_described(listed, Page[DeliveryOut])
     assert (await ask(market.owner, "GET", "/deliveries?state=held"))["items"] == []
+
+
+async def test_tests_have_a_limit(market: Market, box: Mailbox) -> None:
+    body = {"name": "ops", "kind": "mail", "target": "ops@elsewhere.example", "scope": "operators"}
+    channel = (await ask(market.owner, "POST", "/channels", 201, **body))["channel"]
+    asked = [market.owner.post(f"/channels/{channel['id']}/test") for _ in range(TESTS_MAX + 2)]
+    answers = [one.status_code for one in await asyncio.gather(*asked)]
+    assert (answers.count(200), answers.count(429), len(box.mails)) == (TESTS_MAX, 2, TESTS_MAX)
+    named = await market.owner.post("/channels", json=body | {"name": "a\r\nBcc: x@y"})
+    assert (named.status_code, "one line" in named.text) == (422, True)
+
+
+async def test_an_alert_is_assigned_to_somebody_who_sees_it(market: Market) -> None:
+    account = (await ask(market.owner, "GET", "/me"))["account"]["id"]
+    ada = await member(market, "ada")
+    alerts, store = market.opened.services.alerts, market.opened.store
+    await alerts.turn()
+    fields = {"percent": "95", "spender": account, "limit": "total"}
+    await store.write(lambda uow: uow.event("limit.reached", (account,), "used", fields), name="test")
+    await alerts.turn()
+    (one,) = (await ask(ada, "GET", "/alerts"))["items"]
+    path = f"/alerts/{one['id']}/assign"
+    assert (await ask(ada, "POST", path, assignee="ada@example.org"))["assignee"] == "ada"
+    wrong = await ada.post(path, json={"assignee": "adda"})
+    assert (wrong.status_code, "Do you mean ada?" in wrong.text) == (422, True)
 
 
 async def test_members_make_channels_of_their_own_scope_and_mail_only_members(market: Market) -> None:

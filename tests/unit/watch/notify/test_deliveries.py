@@ -172,6 +172,20 @@ async def test_without_permission_no_address_of_this_machine_is_asked(tmp_path: 
     assert "WINDROW_EGRESS_ALLOW" in tested.last_answer
 
 
+async def test_what_a_sink_says_is_kept_without_what_a_database_or_a_terminal_would_obey(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def answers(*_: Any) -> tuple[int, str]:
+        return 200, "ok \0 \x1b[2J \u202e"
+
+    monkeypatch.setattr("windrow_master.outgoing.Outgoing.post", answers)
+    await world.webhook()
+    await world.tell(message(1))
+    await world.deliveries.turn()
+    (one,) = await world.listed()
+    assert one.last_answer == "200 ok \ufffd \ufffd[2J \ufffd"
+
+
 async def test_a_sink_that_takes_a_message_and_drops_the_connection_gets_the_same_id_again(world: World) -> None:
     await world.webhook()
     world.sink.answer = lambda message_id: DROP
