@@ -3,15 +3,19 @@
 import { wholePath } from "../api/paths.ts";
 import type { ClusterRequest, KeptRequest, RegistryLogin } from "../api/types.ts";
 import { GIB } from "../parts/format.ts";
+import { quoted } from "../parts/shell.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
+import { BLANK_PLACE, type PlaceDraft, placeWords, readPlace, toPlace } from "./place.ts";
+
+export { operand, quoted } from "../parts/shell.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
 
 /** Kinds whose members may be on several hosts. */
 export const overHosts = (kind: Kind) => kind === "gang" || kind === "ray" || kind === "dask";
 
-export interface Draft {
+export interface Draft extends PlaceDraft {
   name: string;
   kind: Kind;
   hosts: number;
@@ -75,6 +79,7 @@ export const BLANK: Draft = {
   budget: "",
   idleMinutes: "",
   simulated: false,
+  ...BLANK_PLACE,
   more: {},
 };
 
@@ -110,6 +115,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (draft.kind === "box") readBox(draft, request, faults);
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
+  readPlace(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
   const mounts = readMounts(draft, request.hosts ?? 1);
   if (mounts.fault) faults.volumes = mounts.fault;
@@ -156,6 +162,7 @@ export function toDraft(request: KeptRequest): Draft {
     budget: request.budget ?? "",
     idleMinutes: many(60, request.idle_seconds),
     simulated: request.simulated ?? false,
+    ...toPlace(request),
     more: {
       ...(request.slice ? { slice: request.slice } : {}),
       ...(request.restart_members ? { restart_members: true } : {}),
@@ -350,15 +357,6 @@ export function splitCommand(text: string): string[] {
   return words;
 }
 
-export function quoted(word: string): string {
-  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
-}
-
-/** A word that stands by itself on a command line: one that begins with a dash is not taken for an option. */
-export function operand(word: string): string {
-  return word.startsWith("-") ? `-- ${quoted(word)}` : quoted(word);
-}
-
 /** A file that holds NAME:PASSWORD, for the command line. */
 export const LOGIN_FILE = "login.txt";
 
@@ -387,6 +385,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   if (request.restart_members) words.push("--restart-members");
   flag("--host", request.host_id);
   flag("--max-price", request.max_price_per_hour);
+  words.push(...placeWords(request));
   if (request.hosts && request.hosts > 1) flag("--hosts", request.hosts);
   flag("--max-duration", request.max_duration_seconds && `${request.max_duration_seconds}s`);
   flag("--budget", request.budget);

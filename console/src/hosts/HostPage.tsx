@@ -29,6 +29,7 @@ import { DefaultImage } from "./DefaultImage.tsx";
 import { type Frames, useFrames, useReading } from "./frames.ts";
 import { ACTIONS, type Action, ActionAsked, Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
+import { HostPlace } from "./HostPlace.tsx";
 import { HostSays } from "./HostSays.tsx";
 import { ProofPanel } from "./Proof.tsx";
 import { HostStanding } from "./Standing.tsx";
@@ -220,6 +221,7 @@ function Settings({ host }: { host: Host }) {
   return (
     <div className="wr-stack">
       <DefaultImage host={host} />
+      <HostPlace host={host} />
       <Panel title="Service" bare>
         <ul className="wr-decisions">
           {Object.values(ACTIONS).map((action) => (

@@ -1,6 +1,6 @@
 // What people say about themselves, as requests: a new user, a new password, another name or address. Pure.
 import type { InvitationAccepted, Profile, ProfileChange, SessionProof } from "../api/types.ts";
-import { quoted } from "../clusters/request.ts";
+import { quoted } from "../parts/shell.ts";
 
 /** As the Master counts it (identity/passwords.py). */
 export const PASSWORD_MIN = 12;
