@@ -195,8 +195,10 @@ async def default_image(services: Serving, principal: Asking, host_id: str, body
 class PlaceBody(Body):
     """The place of a host as its owner says it; null, empty: not said."""
 
-    country: Annotated[str | None, Field(pattern=COUNTRY_FORM, description="ISO 3166-1: two capital letters")]
-    labels: Annotated[list[Annotated[str, Field(pattern=LABEL_FORM)]], Field(max_length=LABELS_MAX)]
+    country: Annotated[str | None, Field(pattern=COUNTRY_FORM, description="ISO 3166-1: two capital letters")] = None
+    labels: Annotated[
+        list[Annotated[str, Field(pattern=LABEL_FORM)]], Field(max_length=LABELS_MAX, default_factory=list)
+    ]
 
 
 @route.put("/hosts/{host_id}/place", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)

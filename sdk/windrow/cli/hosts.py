@@ -381,7 +381,9 @@ def host_set(
     """Set the default image, the country and the labels of a host."""
     says_image, says_place = default_image is not None or no_default_image, country is not None or label or no_labels
     if (default_image is not None and no_default_image) or (label and no_labels) or not (says_image or says_place):
-        raise typer.BadParameter("Give --default-image IMAGE or --no-default-image, --country, --label or --no-labels.")
+        raise typer.BadParameter(
+            "Give either --default-image or --no-default-image, or a --country, a --label or --no-labels."
+        )
     api = client(context)
     path = f"/hosts/{resolving.found(api, resolving.HOSTS, host)}"
     if says_image:
