@@ -207,7 +207,7 @@ async def place(services: Serving, principal: Asking, host_id: str, body: PlaceB
     check_labels(body.labels)
     owned = own_host(services, principal, host_id)
     labels = tuple(sorted(body.labels))
-    entry = await services.fleet.set_place(owned, body.country or "", labels, principal.actor)
+    entry = await services.fleet.set_place(owned, body.country, labels, principal.actor)
     feed = feed_of(services)
     return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 

@@ -313,7 +313,7 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "runtimes": list(inventory.runtimes) if inventory else [],
         "container_users": host.container_users or None,
         "default_image": host.default_image,
-        "country": host.country or None,
+        "country": host.country,
         "labels": list(host.labels),
         "agent_version": (inventory.agent_version if inventory else "") or None,
         "inventory_hash": host.inventory_hash or None,

@@ -201,7 +201,7 @@ def _candidate(
         only_for=limit.only_for,
         closes_at_ns=limit.closes_at_ns,
         region=host.region,
-        country=host.country,
+        country=host.country or "",
         labels=host.labels,
         bandwidth_mbps=None if line is None else min(line.up_bps, line.down_bps) // MBIT,
     )

@@ -186,8 +186,8 @@ class FleetService:
         await self.refresh()
         return self.entry(host_id)
 
-    async def set_place(self, host_id: HostId, country: str, labels: tuple[str, ...], actor: str) -> Entry:
-        """Write down the country and the labels of a host, as its owner says them; empty: none."""
+    async def set_place(self, host_id: HostId, country: str | None, labels: tuple[str, ...], actor: str) -> Entry:
+        """Write down the country and the labels of a host, as its owner says them; None, empty: not said."""
         await self._store.write(
             lambda uow: self.hosts.set_place(uow, host_id, country, labels, actor), name="host.place"
         )
