@@ -39,6 +39,7 @@ REGION_CHARS_MAX: Final = 64
 NEAR_FORM: Final = rf"^[^\s:]{{1,{REGION_CHARS_MAX}}}(?::(?:1000|[0-9]{{1,3}}))?$"
 NEAR_MS: Final = 30
 """Milliseconds of a round trip that are near where a request does not say how many."""
+NEAR_MS_MAX: Final = 1000
 COUNTRY_FORM: Final = r"^[A-Z]{2}$"
 LABELS_MAX: Final = 16
 LABEL_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}(?:=[A-Za-z0-9._/-]{1,63})?$"
@@ -141,7 +142,7 @@ class Resources:
         str | None,
         Spec(form=COUNTRY_FORM, flag="--country", text="Two capital letters (DE); only hosts whose owners say so"),
     ] = None
-    provider: Annotated[
+    provider_id: Annotated[
         str | None, Spec(chars=128, flag="--provider", text="Only hosts of this project, by its name or id")
     ] = None
     labels: Annotated[

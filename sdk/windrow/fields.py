@@ -45,7 +45,7 @@ COMMON: Final = (
     Field("region", "text", flag="--region", help="Only hosts whose relay is in this region."),
     Field("near", "text", flag="--near", help="REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30)."),
     Field("country", "text", flag="--country", help="Two capital letters (DE); only hosts whose owners say so."),
-    Field("provider", "text", flag="--provider", help="Only hosts of this project, by its name or id."),
+    Field("provider_id", "text", flag="--provider", help="Only hosts of this project, by its name or id."),
     Field("labels", "texts", flag="--label", help="WORD or KEY=VALUE; only hosts with this label."),
     Field("min_bandwidth_mbps", "whole", flag="--min-bandwidth", help="Mbit/s, measured each way, at least.", least=1, most=1000000),
     Field("min_reliability_percent", "whole", flag="--min-reliability", help="Reliability of the host in per cent, at least.", least=1, most=100),
@@ -103,7 +103,7 @@ class ClusterFields(TypedDict, total=False):
     region: str | None
     near: str | None
     country: str | None
-    provider: str | None
+    provider_id: str | None
     labels: Sequence[str] | None
     min_bandwidth_mbps: int | None
     min_reliability_percent: int | None
@@ -141,7 +141,7 @@ class JobFields(TypedDict, total=False):
     region: str | None
     near: str | None
     country: str | None
-    provider: str | None
+    provider_id: str | None
     labels: Sequence[str] | None
     min_bandwidth_mbps: int | None
     min_reliability_percent: int | None

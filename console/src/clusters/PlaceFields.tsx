@@ -1,16 +1,16 @@
 // Where hosts of a cluster or a job have to be, and how good.
 import { Checkbox, SimpleGrid, Stack, TextInput } from "@mantine/core";
 import { Panel } from "../parts/page.tsx";
-import type { PlaceDraft } from "./place.ts";
+import type { PlaceDraft, PlaceText } from "./place.ts";
 
 interface Props {
   draft: PlaceDraft;
   change: (part: Partial<PlaceDraft>) => void;
-  faults: Partial<Record<keyof PlaceDraft, string>>;
+  faults: Partial<Record<PlaceText, string>>;
 }
 
 export function PlaceFields({ draft, change, faults }: Props) {
-  const field = (name: Exclude<keyof PlaceDraft, "verified">) => ({
+  const field = (name: PlaceText) => ({
     value: draft[name],
     error: faults[name],
     placeholder: "any",
@@ -23,10 +23,10 @@ export function PlaceFields({ draft, change, faults }: Props) {
           <TextInput label="Region" {...field("region")} />
           <TextInput label="Near a region" description="eu-1, or eu-1:20 for 20 ms." {...field("near")} />
           <TextInput label="Country" description="As owners say, such as DE." {...field("country")} />
-          <TextInput label="Provider" description="A project." {...field("provider")} />
+          <TextInput label="Provider" description="A project." {...field("provider_id")} />
           <TextInput label="Labels" description="Hosts with all of these." {...field("labels")} />
-          <TextInput label="Bandwidth from (Mbit/s)" inputMode="numeric" {...field("minBandwidth")} />
-          <TextInput label="Reliability from (%)" inputMode="numeric" {...field("minReliability")} />
+          <TextInput label="Bandwidth from (Mbit/s)" {...field("min_bandwidth_mbps")} />
+          <TextInput label="Reliability from (%)" {...field("min_reliability_percent")} />
         </SimpleGrid>
         <Checkbox
           label="Only hosts whose hardware was checked"

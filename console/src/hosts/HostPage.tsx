@@ -29,7 +29,6 @@ import { DefaultImage } from "./DefaultImage.tsx";
 import { type Frames, useFrames, useReading } from "./frames.ts";
 import { ACTIONS, type Action, ActionAsked, Actions } from "./HostActions.tsx";
 import { HostCharts } from "./HostCharts.tsx";
-import { HostPlace } from "./HostPlace.tsx";
 import { HostSays } from "./HostSays.tsx";
 import { ProofPanel } from "./Proof.tsx";
 import { HostStanding } from "./Standing.tsx";
@@ -221,7 +220,6 @@ function Settings({ host }: { host: Host }) {
   return (
     <div className="wr-stack">
       <DefaultImage host={host} />
-      <HostPlace host={host} />
       <Panel title="Service" bare>
         <ul className="wr-decisions">
           {Object.values(ACTIONS).map((action) => (
@@ -435,6 +433,8 @@ function Connection({ host }: { host: Host }) {
         ["Admin", <State key="a" state={host.admin_state} />],
         ["Verification", <State key="v" state={host.verify_state} />],
         ["Region", plain(host.region)],
+        ["Country", plain(host.country)],
+        ["Labels", plain(host.labels.join(", "))],
         ["Round trip", measured(host.rtt_ms, "ms", 2)],
         ["Address", plain(host.address)],
         ["Agent", plain(host.agent_version)],

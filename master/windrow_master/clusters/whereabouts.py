@@ -19,9 +19,9 @@ class Whereabouts:
 
     def known(self, uow: UnitOfWork, wanted: Request, snapshot: Snapshot) -> tuple[Request, Snapshot]:
         """The request with its provider's id, and the snapshot with what it asks for."""
-        if wanted.provider is not None:
-            found = find_account(uow, wanted.provider)
-            wanted = wanted if found is None else replace(wanted, provider=found.id)
+        if wanted.provider_id is not None:
+            found = find_account(uow, wanted.provider_id)
+            wanted = wanted if found is None else replace(wanted, provider_id=found.id)
         middle = middle_of(wanted)
         if middle is None and wanted.min_reliability_percent is None:
             return wanted, snapshot

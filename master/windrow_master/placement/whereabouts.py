@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
 from windrow_master.placement.model import Candidate, Miss, Obstacle, Request
-from windrow_master.spec import NEAR_MS
+from windrow_master.spec import NEAR_MS, NEAR_MS_MAX
 
 PLACES: Final = frozenset({Obstacle.NEAR, Obstacle.REGION, Obstacle.COUNTRY, Obstacle.PROVIDER, Obstacle.LABEL})
 """Obstacles of where a host is and whose, which stay as they are; what is measured of it may change."""
@@ -46,21 +46,19 @@ def _apart(request: Request, host: Candidate) -> Miss | None:
     if request.near is not None and host.near_ms is not None:
         region, most_ms = near_of(request.near)
         if host.near_ms > most_ms:
-            label, changes = f"more than {most_ms} ms from {region}", {"near": f"{region}:{host.near_ms}"}
-            return Miss(Obstacle.NEAR, label, f"in {_place(host)}", -host.near_ms, changes=changes)
+            wider = f"{region}:{host.near_ms}" if host.near_ms <= NEAR_MS_MAX else None
+            label, detail = f"more than {most_ms} ms from {region}", f"in {_place(host)}"
+            return Miss(Obstacle.NEAR, label, detail, -host.near_ms, changes={"near": wider})
     if request.country is not None and host.country != request.country:
-        detail, changes = (
-            f"in {host.country}" if host.country else "nobody says where",
-            {"country": host.country or None},
-        )
-        kinds = (host.country,) if host.country else ()
-        return Miss(Obstacle.COUNTRY, f"not in the country {request.country}", detail, kinds=kinds, changes=changes)
+        label, kinds = f"not in the country {request.country}", (host.country or "nobody says where",)
+        detail = f"in {host.country}" if host.country else kinds[0]
+        return Miss(Obstacle.COUNTRY, label, detail, kinds=kinds, changes={"country": host.country or None})
     return None
 
 
 def _labelled(request: Request, host: Candidate) -> Miss | None:
-    if request.provider is not None and host.owner_account != request.provider:
-        return Miss(Obstacle.PROVIDER, "not of the provider that you name", changes={"provider": None})
+    if request.provider_id is not None and host.owner_account != request.provider_id:
+        return Miss(Obstacle.PROVIDER, "not of the provider that you name", changes={"provider_id": None})
     missing = [one for one in request.labels if one not in host.labels]
     if not missing:
         return None
@@ -146,7 +144,7 @@ def change_text(request: Request, name: str, value: object) -> str | None:
 _TEXTS: Final = {
     "region": ("in the region {now} instead of {asked}", "in any region"),
     "country": ("in the country {now} instead of {asked}", "in any country"),
-    "provider": ("", "of another provider"),
+    "provider_id": ("", "of another provider"),
     "min_bandwidth_mbps": ("with {now} Mbit/s instead of {asked}", "with bandwidth that is not measured"),
     "min_reliability_percent": ("with {now} % reliability instead of {asked} %", "with reliability that is not known"),
     "verified": ("", "on a host that is not verified"),

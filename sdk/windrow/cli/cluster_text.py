@@ -159,7 +159,7 @@ def place_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
         ("Only this region", asked.get("region")),
         ("Near", asked.get("near")),
         ("Only this country", asked.get("country")),
-        ("Only this provider", asked.get("provider")),
+        ("Only this provider", asked.get("provider_id")),
         ("Labels", ", ".join(asked.get("labels") or ())),
         ("Bandwidth at least", bandwidth and f"{bandwidth} Mbit/s"),
         ("Reliability at least", reliability and f"{reliability} %"),

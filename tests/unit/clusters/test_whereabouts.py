@@ -49,7 +49,7 @@ async def test_a_refusal_names_the_nearest_region_with_its_milliseconds(far) -> 
 
 
 async def test_an_owner_says_country_and_labels_and_requests_ask_for_them(far) -> None:
-    asked = {"country": "DE", "labels": ["disk=nvme"], "provider": "default"}
+    asked = {"country": "DE", "labels": ["disk=nvme"], "provider_id": "default"}
     assert not (await plan(far, **asked))["fits"]
     route = f"/api/v1/hosts/{HOST}/place"
     said = await far.client.put(route, json={"country": "DE", "labels": ["quiet", "disk=nvme"]})
@@ -57,7 +57,7 @@ async def test_an_owner_says_country_and_labels_and_requests_ask_for_them(far) -
     assert (await plan(far, **asked))["fits"]
     for wrong in ({"country": "de"}, {"labels": ["a b"]}, {"labels": ["disk=a", "disk=b"]}, {"labels": [""]}):
         assert (await far.client.put(route, json=wrong)).status_code == 422
-    assert not (await plan(far, provider="nobody"))["fits"]
+    assert not (await plan(far, provider_id="nobody"))["fits"]
     job = await far.client.post("/api/v1/jobs", json={"argv": ["true"], **asked})
     shown = (await far.client.get(f"/api/v1/jobs/{job.json()['jobs'][0]['id']}")).json()["request"]
     assert {name: shown[name] for name in asked} == asked

@@ -1,6 +1,7 @@
 """Requests say where hosts are and how good; a refusal names the host's own value, the nearest and what to change."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -55,7 +56,7 @@ def refused(asked: dict[str, object], *hosts: Candidate) -> Refusal:
             *("in the country DE instead of FR", "DE"),
         ),
         (
-            *("provider", str(OWNER), str(RENTER), Obstacle.PROVIDER),
+            *("provider_id", str(OWNER), str(RENTER), Obstacle.PROVIDER),
             *("not of the provider that you name", "of another provider", None),
         ),
         (
@@ -88,7 +89,7 @@ def test_each_field_is_kept_refused_and_relaxed(field, fits, fails, obstacle, re
     assert (found.code, found.reason) == (obstacle, reason)
     assert told.text == f"Fits on here {way}, for 0.02 per hour"
     assert told.changes == {field: changes}
-    assert placed(plan(request(**{field: fails} | told.changes), Snapshot((HERE,)))).chosen.host_name == "here"
+    assert placed(plan(request(**{field: fails, **told.changes}), Snapshot((HERE,)))).chosen.host_name == "here"
 
 
 @pytest.mark.parametrize(
@@ -124,12 +125,18 @@ def test_the_nearest_that_has_it_is_told_with_its_milliseconds() -> None:
     )
     assert not refusal.is_possible
     assert [one.text for one in refusal.reasons] == [
-        "3 hosts: more than 10 ms from eu-1 (nearest: bare, in eu-3, 5 ms away)"
+        "2 hosts: more than 10 ms from eu-1 (nearest: near, in eu-2, 12 ms away)",
+        "bare: no GPU",
     ]
     first, *_ = refusal.ways
     assert first.text == "Fits on near within 12 ms of eu-1 instead of 10 ms, for 9.00 per hour", "the nearest first"
     named = refused({"gpus": 1, "region": "eu-1"}, far, near)
     assert named.detail.endswith("The nearest elsewhere is eu-2, 12 ms from eu-1.")
+
+
+def test_a_distance_that_nobody_may_ask_for_is_left_out_of_the_request() -> None:
+    (way,) = refused({"near": "eu-1"}, replace(HERE, near_ms=1500)).ways
+    assert (way.changes, way.text[:36]) == ({"near": None}, "Fits on here at any distance from eu")
 
 
 def test_a_region_that_is_only_busy_is_waited_for() -> None:
@@ -171,7 +178,7 @@ ABSURD = st.one_of(
         st.just("country"), TEXTS.filter(lambda text: not (len(text) == 2 and text.isascii() and text.isupper()))
     ),
     st.tuples(st.just("region"), st.sampled_from(["", "x" * 65, "a\0"])),
-    st.tuples(st.just("provider"), st.sampled_from(["", "x" * 129])),
+    st.tuples(st.just("provider_id"), st.sampled_from(["", "x" * 129])),
     st.tuples(
         st.just("labels"), st.sampled_from([("",), ("=",), ("a b",), ("-a",), ("a=",), tuple("abcdefghijklmnopq")])
     ),
@@ -184,6 +191,7 @@ ABSURD = st.one_of(
 @given(ABSURD)
 def test_what_is_absurd_or_contradicts_itself_is_refused_by_its_name(given_value: tuple[str, object]) -> None:
     field, value = given_value
+    asked: dict[str, Any] = {field: value}
     with pytest.raises(InvalidInput, match=f"^{field} must be") as refusal:
-        checked(ClusterRequest(argv=("true",), **{field: value}), ClusterId("cluster_1"))
+        checked(ClusterRequest(argv=("true",), **asked), ClusterId("cluster_1"))
     assert refusal.value.subject == field
