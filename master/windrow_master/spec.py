@@ -6,7 +6,7 @@ contributing/add-a-request-field.md says how to add one.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import EnumType, StrEnum
 from types import NoneType
@@ -35,6 +35,15 @@ SECRET_FORM: Final = rf"^{SECRET_NAME}(?:=[A-Za-z_][A-Za-z0-9_]{{0,127}})?$"
 DURATION_MAX_NS: Final = 365 * DAY
 PROFILE_FORM: Final = r"(?:[1-9]g\.[1-9][0-9]{0,3}gb[a-z.+-]{0,12}|mps\.(?:100|[1-9][0-9]?))"
 """How the profile of a slice is written: by MIG `2g.20gb`, by MPS `mps.50`."""
+REGION_CHARS_MAX: Final = 64
+NEAR_FORM: Final = rf"^[^\s:]{{1,{REGION_CHARS_MAX}}}(?::(?:1000|[0-9]{{1,3}}))?$"
+NEAR_MS: Final = 30
+"""Milliseconds of a round trip that are near where a request does not say how many."""
+NEAR_MS_MAX: Final = 1000
+COUNTRY_FORM: Final = r"^[A-Z]{2}$"
+LABELS_MAX: Final = 16
+LABEL_FORM: Final = r"^[A-Za-z0-9][A-Za-z0-9._/-]{0,62}(?:=[A-Za-z0-9._/-]{1,63})?$"
+"""A word, or KEY=VALUE."""
 
 
 class Unit(StrEnum):
@@ -76,7 +85,7 @@ class Spec:
 
 @dataclass(frozen=True, kw_only=True)
 class Resources:
-    """The hardware of each host, and the highest price of all hosts together."""
+    """The hardware of each host, where it is and how good it has to be, and the highest price of all hosts together."""
 
     __slots__ = ()
 
@@ -118,6 +127,37 @@ class Resources:
     max_price_per_hour: Annotated[
         Microcents | None, Spec(least=0, flag="--max-price", text="Highest price per hour, for all hosts together")
     ] = None
+    region: Annotated[
+        str | None, Spec(chars=REGION_CHARS_MAX, flag="--region", text="Only hosts whose relay is in this region")
+    ] = None
+    near: Annotated[
+        str | None,
+        Spec(
+            form=NEAR_FORM,
+            flag="--near",
+            text=f"REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else {NEAR_MS})",
+        ),
+    ] = None
+    country: Annotated[
+        str | None,
+        Spec(form=COUNTRY_FORM, flag="--country", text="Two capital letters (DE); only hosts whose owners say so"),
+    ] = None
+    provider_id: Annotated[
+        str | None, Spec(chars=128, flag="--provider", text="Only hosts of this project, by its name or id")
+    ] = None
+    labels: Annotated[
+        tuple[str, ...],
+        Spec(items=LABELS_MAX, form=LABEL_FORM, flag="--label", text="WORD or KEY=VALUE; only hosts with this label"),
+    ] = ()
+    min_bandwidth_mbps: Annotated[
+        int | None,
+        Spec(least=1, most=1_000_000, flag="--min-bandwidth", text="Mbit/s, measured each way, at least"),
+    ] = None
+    min_reliability_percent: Annotated[
+        int | None,
+        Spec(least=1, most=100, flag="--min-reliability", text="Reliability of the host in per cent, at least"),
+    ] = None
+    verified: Annotated[bool, Spec(flag="--verified", text="Only hosts whose hardware was checked")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,6 +296,12 @@ def require(field: str, holds: bool, must: str) -> None:
     """Raise InvalidInput unless it holds. must: what the field must be, in words."""
     if not holds:
         raise InvalidInput(f"{field} must be {must}.", subject=field)
+
+
+def check_labels(labels: Sequence[str]) -> None:
+    """Raise InvalidInput where one key of labels is there twice."""
+    keys = [one.partition("=")[0] for one in labels]
+    require("labels", len(set(keys)) == len(keys), "of different keys: a host has one value of each")
 
 
 def _check(one: RequestField, value: Any) -> None:

@@ -42,6 +42,14 @@ COMMON: Final = (
     Field("runtime", "text", flag="--runtime", help="docker, process or simulated; default: the Master chooses."),
     Field("host_id", "text", flag="--host", help="Only this host."),
     Field("max_price_per_hour", "money", flag="--max-price", help="Highest price per hour, for all hosts together."),
+    Field("region", "text", flag="--region", help="Only hosts whose relay is in this region."),
+    Field("near", "text", flag="--near", help="REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30)."),
+    Field("country", "text", flag="--country", help="Two capital letters (DE); only hosts whose owners say so."),
+    Field("provider_id", "text", flag="--provider", help="Only hosts of this project, by its name or id."),
+    Field("labels", "texts", flag="--label", help="WORD or KEY=VALUE; only hosts with this label."),
+    Field("min_bandwidth_mbps", "whole", flag="--min-bandwidth", help="Mbit/s, measured each way, at least.", least=1, most=1000000),
+    Field("min_reliability_percent", "whole", flag="--min-reliability", help="Reliability of the host in per cent, at least.", least=1, most=100),
+    Field("verified", "yes", flag="--verified", help="Only hosts whose hardware was checked."),
     Field("budget", "money", flag="--budget", help="End it before it costs more than this."),
 )
 CLUSTER: Final = (
@@ -92,6 +100,14 @@ class ClusterFields(TypedDict, total=False):
     runtime: str | None
     host_id: str | None
     max_price_per_hour: str | Decimal | int | None
+    region: str | None
+    near: str | None
+    country: str | None
+    provider_id: str | None
+    labels: Sequence[str] | None
+    min_bandwidth_mbps: int | None
+    min_reliability_percent: int | None
+    verified: bool | None
     max_duration_seconds: float | str | None
     budget: str | Decimal | int | None
     ports: Sequence[int] | None
@@ -122,6 +138,14 @@ class JobFields(TypedDict, total=False):
     runtime: str | None
     host_id: str | None
     max_price_per_hour: str | Decimal | int | None
+    region: str | None
+    near: str | None
+    country: str | None
+    provider_id: str | None
+    labels: Sequence[str] | None
+    min_bandwidth_mbps: int | None
+    min_reliability_percent: int | None
+    verified: bool | None
     max_duration_seconds: float | str | None
     budget: str | Decimal | int | None
     retries: int | None

@@ -319,6 +319,8 @@ def _host(world: World, host_id: str, name: str, simulated: bool, region: str, l
         "runtimes": ["simulated"] if simulated else ["process", "docker"],
         "container_users": "host",
         "default_image": None,
+        "country": None,
+        "labels": [],
         "conditions": [] if gpus else [{**NO_GPU, "since": at(600)}],
         "tier_reasons": ["8 cards of one class, all healthy"]
         if gpus

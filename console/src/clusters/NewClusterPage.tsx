@@ -33,6 +33,7 @@ import { Same } from "../parts/Same.tsx";
 import { useCreate } from "./create.ts";
 import { ImagePanel } from "./ImagePanel.tsx";
 import { kindName } from "./kinds.ts";
+import { PlaceFields } from "./PlaceFields.tsx";
 import { Quote } from "./Quote.tsx";
 import {
   asCommand,
@@ -382,6 +383,7 @@ function Form({ draft, change, faults }: FormProps) {
           {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
         </Stack>
       </Panel>
+      <PlaceFields draft={draft} change={change} faults={faults} />
       <Panel title="Limits">
         <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
           <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />

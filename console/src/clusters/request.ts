@@ -6,13 +6,16 @@ import { GIB } from "../parts/format.ts";
 import { quoted } from "../parts/shell.ts";
 import { readSecrets } from "../secrets/secrets.ts";
 import { readMounts } from "../volumes/volumes.ts";
+import { BLANK_PLACE, type PlaceDraft, placeWords, readPlace, toPlace } from "./place.ts";
+
+export { operand, quoted } from "../parts/shell.ts";
 
 export type Kind = "box" | "service" | "gang" | "ray" | "dask";
 
 /** Kinds whose members may be on several hosts. */
 export const overHosts = (kind: Kind) => kind === "gang" || kind === "ray" || kind === "dask";
 
-export interface Draft {
+export interface Draft extends PlaceDraft {
   name: string;
   kind: Kind;
   hosts: number;
@@ -76,6 +79,7 @@ export const BLANK: Draft = {
   budget: "",
   idleMinutes: "",
   simulated: false,
+  ...BLANK_PLACE,
   more: {},
 };
 
@@ -111,6 +115,7 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (draft.kind === "box") readBox(draft, request, faults);
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
+  readPlace(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
   const mounts = readMounts(draft, request.hosts ?? 1);
   if (mounts.fault) faults.volumes = mounts.fault;
@@ -157,6 +162,7 @@ export function toDraft(request: KeptRequest): Draft {
     budget: request.budget ?? "",
     idleMinutes: many(60, request.idle_seconds),
     simulated: request.simulated ?? false,
+    ...toPlace(request),
     more: {
       ...(request.slice ? { slice: request.slice } : {}),
       ...(request.restart_members ? { restart_members: true } : {}),
@@ -379,6 +385,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   if (request.restart_members) words.push("--restart-members");
   flag("--host", request.host_id);
   flag("--max-price", request.max_price_per_hour);
+  words.push(...placeWords(request));
   if (request.hosts && request.hosts > 1) flag("--hosts", request.hosts);
   flag("--max-duration", request.max_duration_seconds && `${request.max_duration_seconds}s`);
   flag("--budget", request.budget);

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import { BLANK_JOB, toJob } from "../jobs/jobs.ts";
+import { asJobCommand, BLANK_JOB, toJob } from "../jobs/jobs.ts";
 import { GIB } from "../parts/format.ts";
-import { BLANK, toRequest } from "./request.ts";
+import { asCommand, BLANK, toDraft, toRequest } from "./request.ts";
 import { clusterChange, jobChange } from "./ways.ts";
 
 it("makes a cluster's form ask for what the way says", () => {
@@ -33,6 +33,33 @@ it("makes a cluster's form ask for what the way says", () => {
   expect(request).toMatchObject(kept);
   expect(faults).toEqual({});
   expect(toRequest({ ...draft, host: "host_1", ...clusterChange({ host_id: null }) }).request.host_id).toBeUndefined();
+});
+
+it("reads a place, says it in a command and takes a change of it", () => {
+  const place = {
+    region: "eu-1",
+    near: "eu-1:20",
+    country: "DE",
+    provider_id: "lab",
+    labels: "quiet, disk=nvme",
+    min_bandwidth_mbps: "500",
+    min_reliability_percent: "98",
+    verified: true,
+  };
+  const { request, faults } = toRequest({ ...BLANK, ...place });
+  const said = "--region eu-1 --near eu-1:20 --country DE --provider lab --label quiet --label disk=nvme";
+  expect(asCommand(request)).toContain(`${said} --min-bandwidth 500 --min-reliability 98 --verified`);
+  expect(toRequest(toDraft(request)).request).toEqual(request);
+  expect(faults).toEqual({});
+  const job = toJob({ ...BLANK_JOB, command: "true", ...place });
+  expect(asJobCommand(job.request)).toContain(said);
+  const changes = { near: "eu-1:42", labels: ["quiet"], min_bandwidth_mbps: null, verified: false };
+  const changed = toRequest({ ...BLANK, ...place, ...clusterChange(changes) }).request;
+  expect(changed).toMatchObject({ near: "eu-1:42", labels: ["quiet"], region: "eu-1" });
+  expect([changed.min_bandwidth_mbps, changed.verified]).toEqual([undefined, undefined]);
+  const amounts = { min_bandwidth_mbps: "0", min_reliability_percent: "101" };
+  const absurd = { near: "eu-1:2000", country: "Germany", labels: "a b=", ...amounts };
+  expect(Object.keys(toRequest({ ...BLANK, ...absurd }).faults).sort()).toEqual(Object.keys(absurd).sort());
 });
 
 it("does the same for a job", () => {

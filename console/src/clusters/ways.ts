@@ -2,6 +2,7 @@
 import type { Refusal } from "../api/types.ts";
 import type { JobDraft } from "../jobs/jobs.ts";
 import { GIB } from "../parts/format.ts";
+import { PLACE_CHANGES } from "./place.ts";
 import type { Draft } from "./request.ts";
 
 type Changes = Refusal["ways"][number]["changes"];
@@ -21,6 +22,7 @@ const OF_A_CLUSTER: Record<string, (value: unknown) => Partial<Draft>> = {
   host_id: (value) => ({ host: text(value) }),
   image: (value) => ({ image: text(value) }),
   slice: (value) => ({ more: value === null ? {} : { slice: String(value) } }),
+  ...PLACE_CHANGES,
 };
 
 const OF_A_JOB: Record<string, (value: unknown) => Partial<JobDraft>> = {
@@ -34,6 +36,7 @@ const OF_A_JOB: Record<string, (value: unknown) => Partial<JobDraft>> = {
   max_price_per_hour: (value) => ({ maxPrice: text(value) }),
   host_id: (value) => ({ host: text(value) }),
   slice: (value) => ({ slice: text(value) }),
+  ...PLACE_CHANGES,
 };
 
 export const clusterChange = (changes: Changes): Partial<Draft> => change(changes, OF_A_CLUSTER);

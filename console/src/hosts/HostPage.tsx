@@ -438,6 +438,8 @@ function Connection({ host }: { host: Host }) {
         ["Admin", <State key="a" state={host.admin_state} />],
         ["Verification", <State key="v" state={host.verify_state} />],
         ["Region", plain(host.region)],
+        ["Country", plain(host.country)],
+        ["Labels", plain(host.labels.join(", "))],
         ["Round trip", measured(host.rtt_ms, "ms", 2)],
         ["Address", plain(host.address)],
         ["Agent", plain(host.agent_version)],

@@ -1,6 +1,7 @@
 // Every field of a job, in the order in which one decides: what runs, on what, until when, in which image.
 import { Checkbox, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { ImagePanel } from "../clusters/ImagePanel.tsx";
+import { PlaceFields } from "../clusters/PlaceFields.tsx";
 import { FolderPicker } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
 import { Panel } from "../parts/page.tsx";
@@ -44,6 +45,7 @@ export function JobForm({ parcel, choose, ...form }: WithFiles) {
     <div className="wr-stack">
       <Workload parcel={parcel} choose={choose} {...form} />
       <Hardware {...form} />
+      <PlaceFields {...form} />
       <Limits {...form} />
       <ImagePanel {...form} hosts={1}>
         {(form.draft.image || form.draft.registrySecret) && (

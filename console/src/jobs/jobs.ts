@@ -1,6 +1,7 @@
 // A job's request from the fields of a form, and the same as a command. Pure.
 
 import type { Job, JobRequest, RegistryLogin } from "../api/types.ts";
+import { BLANK_PLACE, type PlaceDraft, placeWords, readPlace } from "../clusters/place.ts";
 import {
   entrypointWords,
   gib,
@@ -21,7 +22,7 @@ import { readMounts } from "../volumes/volumes.ts";
 /** The name under which a pasted program is sent. */
 export const PROGRAM = "program.py";
 
-export interface JobDraft {
+export interface JobDraft extends PlaceDraft {
   /** A Python program that is sent with the job; empty: none. */
   program: string;
   command: string;
@@ -96,6 +97,7 @@ export const BLANK_JOB: JobDraft = {
   copies: 0,
   checkpointSeconds: "",
   simulated: false,
+  ...BLANK_PLACE,
 };
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
@@ -162,6 +164,7 @@ export function toJob(
 /** What few jobs say. */
 function readMore(draft: JobDraft, request: JobRequest, faults: JobFaults): void {
   readEnv(draft, request, faults);
+  readPlace(draft, request, faults);
   if (draft.registrySecret.trim()) request.registry_secret = draft.registrySecret.trim();
   gib(draft, "memoryGib", faults, (bytes) => (request.memory_bytes = bytes));
   if (draft.slice.trim() && draft.gpus === 0) faults.slice = "Only said with GPUs above 0";
@@ -225,7 +228,7 @@ function moreWords(request: JobRequest): string[] {
     ...Object.entries(request.env ?? {}).map(([name, value]) => ["--env", `${name}=${value}`] as const),
   ];
   const said = flags.flatMap(([name, value]) => (value ? [name, quoted(String(value))] : []));
-  return request.retries_on_exit ? [...said, "--retry-on-exit"] : said;
+  return [...said, ...placeWords(request), ...(request.retries_on_exit ? ["--retry-on-exit"] : [])];
 }
 
 function gpuWords(request: JobRequest): string | number | undefined {

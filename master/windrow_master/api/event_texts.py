@@ -26,6 +26,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "gpu.xid": "GPU driver error (XID)",
     "host.changed": "Host hardware changed",
     "host.default_image": "Default image changed",
+    "host.place": "Country or labels changed",
     "host.enrolled": "Host joined",
     "host.kept_back": "Host's messages kept back",
     "host.link_misused": "Host sent nonsense",

@@ -30,6 +30,7 @@ from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal, Role
 from windrow_master.sift import sift
+from windrow_master.spec import COUNTRY_FORM, LABEL_FORM, LABELS_MAX, check_labels
 from windrow_master.store.model import EventRow
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, InvalidInput, NotFound
@@ -187,6 +188,26 @@ async def default_image(services: Serving, principal: Asking, host_id: str, body
     """Choose what a request without an image runs there; the owner offers this image to everybody who may rent it."""
     owned = own_host(services, principal, host_id)
     entry = await services.fleet.set_default_image(owned, body.image, principal.actor)
+    feed = feed_of(services)
+    return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
+
+
+class PlaceBody(Body):
+    """The place of a host as its owner says it; null, empty: not said."""
+
+    country: Annotated[str | None, Field(pattern=COUNTRY_FORM, description="ISO 3166-1: two capital letters")] = None
+    labels: Annotated[
+        list[Annotated[str, Field(pattern=LABEL_FORM)]], Field(max_length=LABELS_MAX, default_factory=list)
+    ]
+
+
+@route.put("/hosts/{host_id}/place", may=Permission.FLEET_OPERATE, reach=Reach.OWN_OR_OPERATED, answer=HostOut)
+async def place(services: Serving, principal: Asking, host_id: str, body: PlaceBody) -> Any:
+    """Say in which country the host is, and give it labels, which requests can ask for."""
+    check_labels(body.labels)
+    owned = own_host(services, principal, host_id)
+    labels = tuple(sorted(body.labels))
+    entry = await services.fleet.set_place(owned, body.country, labels, principal.actor)
     feed = feed_of(services)
     return feed.host(entry, await feed.book(), await _sees(services, principal, entry))
 

@@ -191,6 +191,8 @@ class HostSummaryOut(Out):
         Field(description="Whose users its containers have: their own, in a user namespace, or the host's"),
     ]
     default_image: Annotated[str | None, Field(description="Runs where a request names no image")]
+    country: Annotated[str | None, Field(description="ISO 3166-1, as the owner says")]
+    labels: Annotated[list[str], Field(description="As the owner says: WORD or KEY=VALUE")]
     agent_version: str | None
     inventory_hash: str | None
     slots: list[SlotOut]
@@ -311,6 +313,8 @@ def head_json(entry: Entry, reading: Reading | None, book: PriceBook) -> Json:
         "runtimes": list(inventory.runtimes) if inventory else [],
         "container_users": host.container_users or None,
         "default_image": host.default_image,
+        "country": host.country,
+        "labels": list(host.labels),
         "agent_version": (inventory.agent_version if inventory else "") or None,
         "inventory_hash": host.inventory_hash or None,
         "live": _host_live_json(reading),

@@ -12,7 +12,7 @@ from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
 from windrow_master.secrets.model import variables_of
-from windrow_master.spec import Resources, check, fields_of, require
+from windrow_master.spec import Resources, check, check_labels, fields_of, require
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import NO_ID, AccountId, ClusterId, WorkloadId, resembles_id
@@ -48,6 +48,7 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     check(request)
     for field in ("gpu_memory_bytes", "gpu_model", "slice"):
         require(field, request.gpus > 0 or getattr(request, field) is None, "left out unless gpus is above 0")
+    check_labels(request.labels)
     require("env", all(_ENV_NAME.fullmatch(name) for name in request.env), "named with letters, digits and _")
     is_small = size(request) <= REQUEST_CHARS_MAX
     require("argv", is_small, f"at most {REQUEST_CHARS_MAX} characters together with the rest of the request")

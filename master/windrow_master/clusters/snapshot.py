@@ -15,6 +15,7 @@ from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.repository import ClusterRepository, Committed, WorkloadRepository
 from windrow_master.clusters.request import placement_request
+from windrow_master.clusters.whereabouts import Whereabouts
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.availability import Availability, slot_shown
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, VerifyState
@@ -35,6 +36,7 @@ _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 """By host and processors asked for: what a candidate was made of, and the candidate."""
 _OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
 KNOWN_MAX: Final = 16_384
+MBIT: Final = 10**6
 ENDS_MAX: Final = 500
 """Clusters looked at for when a full machine class is free again; the end that is found holds without the others."""
 
@@ -43,7 +45,7 @@ class Placer:
     """Takes snapshots; the decision itself is placement's."""
 
     def __init__(self, fleet: FleetService, market: MarketService) -> None:
-        self._fleet, self._market = fleet, market
+        self._fleet, self._market, self._whereabouts = fleet, market, Whereabouts(fleet)
         self._last: tuple[PriceBook, _Known] = PriceBook(()), {}  # one value: readers have threads of their own
 
     def place(
@@ -64,11 +66,12 @@ class Placer:
         wanted = placement_request(request, account_id, seed, is_proof)
         if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
             wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
+        wanted, snapshot = self._whereabouts.known(uow, wanted, snapshot)
         found = plan(wanted, snapshot)
         if isinstance(found, Placement) or is_proof:
             return found
         empty = _open(Snapshot(self._vacated(uow, request.cpus)), but, is_private)
-        by_id = {one.host_id: one for one in empty.candidates}
+        by_id = {one.host_id: one for one in self._whereabouts.known(uow, wanted, empty)[1].candidates}
         if not by_id:
             return found
         then = replace(snapshot, candidates=tuple(by_id.get(one.host_id, one) for one in snapshot.candidates))
@@ -168,7 +171,7 @@ def _candidate(
     is_settled_once_heard: bool,
     limit: HostLimit,
 ) -> Candidate:
-    inventory = host.inventory
+    inventory, line = host.inventory, host.bandwidth
     return Candidate(
         host_id=host.host_id,
         host_name=host.name,
@@ -197,6 +200,10 @@ def _candidate(
         works=0 if limit.most is None else committed.works,
         only_for=limit.only_for,
         closes_at_ns=limit.closes_at_ns,
+        region=host.region,
+        country=host.country or "",
+        labels=host.labels,
+        bandwidth_mbps=None if line is None else min(line.up_bps, line.down_bps) // MBIT,
     )
 
 

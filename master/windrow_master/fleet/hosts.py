@@ -253,6 +253,20 @@ class HostRegistry:
         uow.event("host.default_image", (host_id,), f"{host.name} {says}", fields, actor)
         return after
 
+    def set_place(
+        self, uow: UnitOfWork, host_id: HostId, country: str | None, labels: tuple[str, ...], actor: str
+    ) -> Host:
+        """Write down the country and the labels of a host, as its owner says them; None, empty: not said."""
+        host = self.load(uow, host_id)
+        if (country, labels) == (host.country, host.labels):
+            return host
+        after = self.save(uow, replace(host, country=country, labels=labels))
+        fields = {"country": country or "", "labels": ", ".join(labels)}
+        uow.audit(actor, "host.place", host_id, fields=fields)
+        says = f"is in {country or 'no country that is known'}, with the labels {', '.join(labels) or '(none)'}"
+        uow.event("host.place", (host_id,), f"{host.name} {says}", fields, actor)
+        return after
+
     def _refuse_while_held(self, uow: UnitOfWork, host: Host) -> None:
         held = [slot.slot_id for slot in uow[SlotRepository].of_host(host.host_id) if slot.state in SLOT_HELD]
         if held:

@@ -156,7 +156,8 @@ class Host:
     (last seen, round trip) is in the service's memory.
     version grows with every change of the row. verify_due_ns: when its cards are challenged next, None: as soon as it
     can be; verify_tries: challenges since one had a good end, None: none. listed_at_ns: when it could first be rented;
-    proof, proof_due_ns, proof_tries: of the Master's own test rentals (acceptance/), likewise.
+    proof, proof_due_ns, proof_tries: of the Master's own test rentals (acceptance/), likewise. country (ISO 3166-1),
+    labels: as its owner says.
     """
 
     host_id: HostId
@@ -192,6 +193,8 @@ class Host:
     proof_tries: int | None = None
     version: int = 1
     flaps: Flaps = NEVER
+    country: str | None = None
+    labels: tuple[str, ...] = ()
 
     def is_settled_once_heard(self, now_ns: int) -> bool:
         """Return whether its link allows new work, or will with its first word: only the Master was away."""

@@ -3,7 +3,7 @@
 Used on the loop only. Nothing here touches the store: the fleet's service drains `changes` into one write.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -171,6 +171,12 @@ class PresenceBook:
     def connected(self) -> frozenset[HostId]:
         """Hosts with an open route."""
         return frozenset(host_id for host_id, live in self._hosts.items() if live.is_open)
+
+    def measured(self) -> Iterator[tuple[str, Mapping[str, int]]]:
+        """The region of each host that is connected, and its round trips in nanoseconds by Access."""
+        for live in self._hosts.values():
+            if live.is_open and live.route is not None:
+                yield live.route.region, live.rtts_ns
 
     def take_changes(self) -> tuple[Change, ...]:
         """Return the changes to write down now; the caller gives back (`put_back`) what it could not write."""

@@ -162,6 +162,7 @@ def _host_values(host: Host) -> dict[str, Any]:
     values["inventory"] = None if host.inventory is None else encode_inventory(host.inventory)
     values["conditions"] = [flat(condition) for condition in host.conditions]
     values["tier_reasons"] = list(host.tier_reasons)
+    values["labels"] = list(host.labels)
     values["bandwidth"] = None if host.bandwidth is None else flat(host.bandwidth)
     values["proof"] = None if host.proof is None else flat(host.proof)
     values |= {"flaps": host.flaps.count, "flaps_at_ns": host.flaps.at_ns}
@@ -182,6 +183,7 @@ def _host(row: Mapping[Any, Any]) -> Host:
     values["inventory"] = None if values["inventory"] is None else _inventory(bytes(values["inventory"]))
     values["conditions"] = tuple(Condition(**condition) for condition in values["conditions"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
+    values["labels"] = tuple(values["labels"])
     values["bandwidth"] = None if values["bandwidth"] is None else _measurement(values["bandwidth"])
     values["proof"] = None if values["proof"] is None else _proof(values["proof"])
     values["flaps"] = Flaps(values["flaps"], values.pop("flaps_at_ns"))

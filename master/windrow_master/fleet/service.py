@@ -18,6 +18,7 @@ from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES, Bandwidth
 from windrow_master.fleet.challenges import ChallengeRegistry
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.commands import CommandQueue, ended_words, is_under_way
+from windrow_master.fleet.distances import Distances, distances
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
 from windrow_master.fleet.hosts import HostRegistry
 from windrow_master.fleet.intake import AccessKey, EvidenceIntake, EvidenceItem
@@ -58,6 +59,7 @@ MEASURES_EVERY_NS: Final = 5 * SECOND
 CLAIMS_EVERY_NS: Final = 30 * SECOND
 """Between two looks for cards that two hosts claim: an inventory is looked at when it comes, a host's end here."""
 FORGET_EVERY_NS: Final = HOUR
+DISTANCES_EVERY_NS: Final = 10 * SECOND
 EVIDENCE_KEPT_NS: Final = 30 * DAY
 HEARTBEAT_MIN_NS: Final = 5 * SECOND
 HEARTBEATS_PER_S_MAX: Final = 1_000
@@ -92,6 +94,7 @@ class FleetService:
         self.measures = BandwidthSchedule(self.hosts, self.commands, measure_cap_bytes)
         self.cuts = GpuPartitioner(self.hosts, self.commands)
         self.reliability = ReliabilityCounts(self.hosts)
+        self.distances: Distances = {}
         self.evidence = EvidenceIntake(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
@@ -179,6 +182,14 @@ class FleetService:
         """Choose the image that runs on a host where a request names none; None: none. Raises InvalidInput."""
         await self._store.write(
             lambda uow: self.hosts.set_default_image(uow, host_id, image, actor), name="host.default_image"
+        )
+        await self.refresh()
+        return self.entry(host_id)
+
+    async def set_place(self, host_id: HostId, country: str | None, labels: tuple[str, ...], actor: str) -> Entry:
+        """Write down the country and the labels of a host, as its owner says them; None, empty: not said."""
+        await self._store.write(
+            lambda uow: self.hosts.set_place(uow, host_id, country, labels, actor), name="host.place"
         )
         await self.refresh()
         return self.entry(host_id)
@@ -277,6 +288,7 @@ class FleetService:
             ("forget", FORGET_EVERY_NS, self._forget),
             ("reliability", SLOT_NS, self._count_reliability),
             ("uses", use_history.LOOK_EVERY_NS, self._count_uses),
+            ("distances", DISTANCES_EVERY_NS, self._measure_distances),
             ("refresh", 0, self.refresh),
             ("measures", MEASURES_EVERY_NS, self._measure_due),
         )
@@ -295,6 +307,9 @@ class FleetService:
     async def _keep_presence(self) -> None:
         self.presence.judge(self.heartbeat_interval_ns())
         await self.flush()
+
+    async def _measure_distances(self) -> None:
+        self.distances = distances(self.presence.measured(), self.relays.regions())
 
     async def _reconcile_returns(self) -> None:
         if settled := self._settled_returns():

@@ -41,6 +41,8 @@ hosts = Table(
     Column("version", Whole, nullable=False),
     Column("flaps", Double, nullable=False, server_default="0"),
     Column("flaps_at_ns", Whole, nullable=False, server_default="0"),
+    Column("country", String(2)),
+    Column("labels", JSON, nullable=False, server_default="[]"),
 )
 
 slots = Table(

@@ -88,7 +88,7 @@ class AccountRegistry:
 
     def find(self, uow: UnitOfWork, wanted: str) -> Account | None:
         """One account by its id or name."""
-        return uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
+        return find_account(uow, wanted)
 
     def list(self, uow: UnitOfWork, after: str, limit: int) -> Sequence[Account]:
         """The accounts after this id, the oldest first."""
@@ -231,6 +231,11 @@ def own_user(uow: UnitOfWork, account_id: AccountId) -> str | None:
 def is_new(uow: UnitOfWork) -> bool:
     """Return whether this market has no account yet: its Master was never started."""
     return uow[AccountRepository].first() is None
+
+
+def find_account(uow: UnitOfWork, wanted: str) -> Account | None:
+    """One account by its id or name."""
+    return uow[AccountRepository].get(AccountId(wanted)) or uow[AccountRepository].by_name(wanted)
 
 
 def ensure_own(uow: UnitOfWork, account_id: AccountId, name: str, roles: frozenset[Role]) -> None:

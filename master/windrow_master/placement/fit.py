@@ -9,6 +9,7 @@ from typing import Final
 from windrow_master.fleet.model import link_words
 from windrow_master.placement.isolation import forbidden
 from windrow_master.placement.model import Candidate, Chosen, Miss, Obstacle, Request, Runtime, SlotOffer
+from windrow_master.placement.whereabouts import elsewhere, misplaced
 from windrow_proto.model import Isolation
 from windrow_proto.units import GIB, MINUTE, Microcents, money_text, time_text
 
@@ -23,7 +24,7 @@ Way = tuple[Runtime, str | None]
 
 def fit(request: Request, host: Candidate, verification_exists: bool) -> Chosen | Miss:
     """Return how this host would take the request, or why not."""
-    standing = _standing(request, host, verification_exists)
+    standing = _standing(request, host, verification_exists) or misplaced(request, host)
     if standing is not None:
         return standing
     way = _way(request, host)
@@ -57,8 +58,9 @@ def fit(request: Request, host: Candidate, verification_exists: bool) -> Chosen 
 
 
 def lacks(request: Request, host: Candidate) -> Miss | None:
-    """Return what the host would lack if all of it were free; None: its hardware is enough."""
-    lack = _processors(request, max(host.cpus, host.cpus_free), "in all")
+    """Return what the host would lack if all of it were free; None: it is where it has to be, and its hardware is
+    enough."""
+    lack = elsewhere(request, host) or _processors(request, max(host.cpus, host.cpus_free), "in all")
     lack = lack or _memory(request, max(host.memory_bytes, host.memory_free_bytes), "in all")
     if lack is not None:
         return lack

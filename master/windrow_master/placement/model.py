@@ -82,7 +82,9 @@ class Candidate:
     not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
     after it came. most_works: how many workloads it takes at once, of which it has `works`; None: as its slots allow.
     only_for: the account that it is kept for; None: every account. closes_at_ns: the wall time at which it goes into
-    maintenance; None: none is known.
+    maintenance; None: none is known. region: of its relay; country, labels: as its owner says; empty: not known.
+    bandwidth_mbps: measured, in the slower direction. near_ms: the round trip to the region that a request names, 0 in
+    it; reliability_percent: rounded down. None: not known, or nobody asks.
     """
 
     host_id: HostId
@@ -112,6 +114,12 @@ class Candidate:
     works: int = 0
     only_for: AccountId | None = None
     closes_at_ns: int | None = None
+    region: str = ""
+    country: str = ""
+    labels: tuple[str, ...] = ()
+    bandwidth_mbps: int | None = None
+    near_ms: int | None = None
+    reliability_percent: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +169,13 @@ class Obstacle(StrEnum):
     OFFLINE = "offline"
     CLOSED = "closed"
     TOO_FEW_HOSTS = "too_few_hosts"
+    NEAR = "near"
+    REGION = "region"
+    COUNTRY = "country"
+    PROVIDER = "provider"
+    LABEL = "label"
+    BANDWIDTH = "bandwidth"
+    RELIABILITY = "reliability"
     CPUS = "cpus"
     MEMORY = "memory"
     GPUS = "gpus"

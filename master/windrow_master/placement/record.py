@@ -47,12 +47,14 @@ def parse_record(data: bytes) -> Decision:
 
 def _request(raw: dict[str, Any]) -> Request:
     runtime = raw["runtime"]
-    return Request(**{**raw, "runtime": None if runtime is None else Runtime(runtime)})
+    labels = tuple(raw.get("labels", ()))
+    return Request(**{**raw, "runtime": None if runtime is None else Runtime(runtime), "labels": labels})
 
 
 def _candidate(raw: dict[str, Any]) -> Candidate:
     slots = tuple(SlotOffer(**{**slot, "isolation": _isolation(slot)}) for slot in raw["slots"])
-    return Candidate(**{**raw, "slots": slots, "runtimes": tuple(raw["runtimes"])})
+    labels = tuple(raw.get("labels", ()))
+    return Candidate(**{**raw, "slots": slots, "runtimes": tuple(raw["runtimes"]), "labels": labels})
 
 
 def _isolation(slot: dict[str, Any]) -> Isolation:

@@ -21,6 +21,7 @@ from windrow_master.placement.model import (
     Request,
     Way,
 )
+from windrow_master.placement.whereabouts import PLACES, asked_place, change_text, distance_of, nearest_place
 from windrow_proto.units import Microcents, money_text
 
 REASONS_MAX: Final = 4
@@ -34,7 +35,10 @@ STEPS_MAX: Final = 3
 """Tries of one host: two fields, one of them twice, as 8 GPUs become the 4 of a host and then the one that is free."""
 NAMED_MAX: Final = 3
 """Hosts, and kinds of hardware, that a reason names."""
-AMOUNTS: Final = ("hosts", "gpus", "gpu_memory_bytes", "cpus", "memory_bytes")
+AMOUNTS: Final = (
+    *("hosts", "gpus", "gpu_memory_bytes", "cpus", "memory_bytes"),
+    *("min_bandwidth_mbps", "min_reliability_percent"),
+)
 """Fields of which the nearest value is the better change; of others the cheapest is."""
 LASTING: Final = frozenset(
     (Obstacle.GPUS, Obstacle.GPU_MEMORY, Obstacle.TIER, Obstacle.GPU_MODEL, Obstacle.SLICE, Obstacle.NO_SLOT)
@@ -76,6 +80,9 @@ def explain(request: Request, refused: Refused, simulated: Sequence[Candidate] =
     detail = _detail(request, groups, missing if enough < request.hosts else (), is_possible)
     if enough < request.hosts and request.host_id is None:
         detail += _elsewhere(request, [host for host, _ in refused], simulated)
+    anywhere = replace(request, near=None, region=None)
+    away = [host for host, miss in known if miss.obstacle in (Obstacle.NEAR, Obstacle.REGION)]
+    detail += nearest_place(request, [host for host in away if lacks(anywhere, host) is None])
     return Told(detail, tuple(_capped([reason for reason, _ in groups])), is_possible)
 
 
@@ -183,7 +190,7 @@ def _elsewhere(request: Request, hosts: Sequence[Candidate], simulated: Sequence
 def _asked(request: Request, obstacles: Set[Obstacle]) -> str:
     """The part of the request that no host has, where these are what hosts lack."""
     parts = []
-    if obstacles - {Obstacle.CPUS, Obstacle.MEMORY}:
+    if obstacles - {Obstacle.CPUS, Obstacle.MEMORY} - PLACES:
         noun = "slice" if request.slice is not None else "GPU"
         kind = f"{request.gpus} x {request.gpu_model or request.slice or noun}" if request.gpus else "processors"
         asked = request.gpu_memory_bytes
@@ -193,7 +200,10 @@ def _asked(request: Request, obstacles: Set[Obstacle]) -> str:
         parts.append(f"{request.cpus} processors")
     if Obstacle.MEMORY in obstacles:
         parts.append(f"{_size(request.memory_bytes, request.memory_bytes)} of memory")
-    return " with ".join((parts[0], " and ".join(parts[1:]))) if len(parts) > 1 else parts[0]
+    if not parts:
+        parts.append(f"{request.gpus} x GPU" if request.gpus else "processors")
+    what = " with ".join((parts[0], " and ".join(parts[1:]))) if len(parts) > 1 else parts[0]
+    return what + asked_place(request, obstacles)
 
 
 # --- ways out ---------------------------------------------------------------------------------------------------------
@@ -222,14 +232,15 @@ def _changed(request: Request, changes: Changes) -> Request:
 
 def _concession(option: _Option) -> tuple[Any, ...]:
     changes, price = option
-    return (*(-changes.get(name, 0) for name in AMOUNTS), price, sorted(str(value) for value in changes.values()))
+    amounts = (-(changes.get(name) or 0) for name in AMOUNTS)
+    return (*amounts, distance_of(changes), price, sorted(str(value) for value in changes.values()))
 
 
 def _way_text(request: Request, changes: Changes, placed: Placed) -> str:
     """A way in a sentence: `Fits on rack-7 with 16 GB per GPU instead of 24 GB, for 0.90 per hour`."""
     names, price = placed
     where = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-    words = " and ".join(_change_text(request, name, value) for name, value in changes.items() if name in _TEXTS)
+    words = " and ".join(filter(None, (_change_text(request, name, value) for name, value in changes.items())))
     cost = f"for {money_text(price)} per hour"
     allowed = request.max_price_per_hour
     if "max_price_per_hour" in changes and allowed is not None:
@@ -251,7 +262,10 @@ _TEXTS: Final = {
 }
 
 
-def _change_text(request: Request, name: str, value: Any) -> str:
+def _change_text(request: Request, name: str, value: Any) -> str | None:
+    """None: the price says it already."""
+    if name not in _TEXTS:
+        return change_text(request, name, value)
     asked = getattr(request, name)
     if name.endswith("_bytes"):
         value, asked = _size(value, asked), _size(asked, asked)

@@ -148,6 +148,7 @@ def request_facts(asked: Mapping[str, Any], host: str | None = None) -> list[tup
         ("Number of hosts", asked.get("hosts") if asked.get("hosts") != 1 else None),
         ("Only this host", (host or asked["host_id"]) if asked.get("host_id") else None),
         ("Only this tier", asked.get("tier")),
+        *((name, value) for name, value in place_facts(asked) if value),
         ("Variables", ", ".join(asked.get("env") or ()) or None),
         ("Secrets", ", ".join([*(asked.get("secrets") or ()), *filter(None, [asked.get("registry_secret")])]) or None),
         ("Longest running time", f"{asked['max_duration_seconds']:g} s" if asked.get("max_duration_seconds") else None),
@@ -155,6 +156,21 @@ def request_facts(asked: Mapping[str, Any], host: str | None = None) -> list[tup
         ("Highest price per hour", asked.get("max_price_per_hour")),
     )
     return [(name, value) for name, value in pairs if value is not None]
+
+
+def place_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Returns where hosts have to be and how good, as it was asked."""
+    bandwidth, reliability = asked.get("min_bandwidth_mbps"), asked.get("min_reliability_percent")
+    return [
+        ("Only this region", asked.get("region")),
+        ("Near", asked.get("near")),
+        ("Only this country", asked.get("country")),
+        ("Only this provider", asked.get("provider_id")),
+        ("Labels", ", ".join(asked.get("labels") or ())),
+        ("Bandwidth at least", bandwidth and f"{bandwidth} Mbit/s"),
+        ("Reliability at least", reliability and f"{reliability} %"),
+        ("Verified hosts", "only" if asked.get("verified") else None),
+    ]
 
 
 def ends(cluster: dict[str, Any]) -> str:

@@ -195,6 +195,8 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
             ("Users of containers", USERS.get(item.get("container_users"))),
             ("Default image", item.get("default_image")),
+            ("Country", item.get("country")),
+            ("Labels", ", ".join(item.get("labels") or ()) or None),
             ("Bandwidth down / up", _bandwidth(item)),
             *_host_verified(verification),
             ("Reliability", standing and standing["reliability"]["words"]),
@@ -367,15 +369,32 @@ def host_set(
         str | None, typer.Option(help="Image for requests that name none; all renters of this host can use it.")
     ] = None,
     no_default_image: Annotated[bool, typer.Option("--no-default-image", help="Remove the default image.")] = False,
+    country: Annotated[
+        str | None, typer.Option(metavar="CC", help="Country of the host, two capital letters; '' for none.")
+    ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LABEL", help="WORD or KEY=VALUE that requests can ask for; replaces all. Repeatable."),
+    ] = None,
+    no_labels: Annotated[bool, typer.Option("--no-labels", help="Remove all labels.")] = False,
 ) -> None:
-    """Set the default image of a host, for requests that name none."""
-    if (default_image is None) is not no_default_image:
-        raise typer.BadParameter("Give either --default-image IMAGE or --no-default-image.")
+    """Set the default image, the country and the labels of a host."""
+    says_image, says_place = default_image is not None or no_default_image, country is not None or label or no_labels
+    if (default_image is not None and no_default_image) or (label and no_labels) or not (says_image or says_place):
+        raise typer.BadParameter(
+            "Give either --default-image or --no-default-image, or a --country, a --label or --no-labels."
+        )
     api = client(context)
-    item = api.request(
-        "PUT", f"/hosts/{resolving.found(api, resolving.HOSTS, host)}/default-image", body={"image": default_image}
-    )
-    say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
+    path = f"/hosts/{resolving.found(api, resolving.HOSTS, host)}"
+    if says_image:
+        item = api.request("PUT", f"{path}/default-image", body={"image": default_image})
+        say(f"{item['name']}: default image {item['default_image'] or 'none'}.")
+    if says_place:
+        item = api.get(path)
+        labels = [] if no_labels else label or item["labels"]
+        place = {"country": item["country"] if country is None else country or None, "labels": labels}
+        item = api.request("PUT", f"{path}/place", body=place)
+        say(f"{item['name']}: country {item['country'] or 'not known'}, labels {', '.join(item['labels']) or 'none'}.")
 
 
 @host_app.command("simulate")

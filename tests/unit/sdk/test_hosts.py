@@ -95,6 +95,8 @@ def show(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
             if request.url.path.endswith("/default-image"):
                 chosen = json.loads(request.content)["image"]
                 return httpx2.Response(200, json=HOST | {"default_image": chosen})
+            if request.url.path.endswith("/place"):
+                return httpx2.Response(200, json=HOST | json.loads(request.content))
             if request.url.path.endswith("/proof"):
                 return httpx2.Response(status, json=PROVED)
             return httpx2.Response(200, json=GPU if "/gpus/" in request.url.path else HOST)
@@ -194,6 +196,19 @@ def test_an_owner_chooses_a_default_image_and_takes_it_back(show: Show, monkeypa
     monkeypatch.setitem(HOST, "default_image", "debian:13")
     (line,) = [one for one in show("host", "show", "host_1", verification=NONE_YET).splitlines() if "Default" in one]
     assert line.split() == ["Default", "image", "debian:13"]
+
+
+def test_an_owner_says_where_a_host_is_and_labels_it(show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(HOST, "country", "DE")
+    monkeypatch.setitem(HOST, "labels", ["quiet"])
+    for words, said in (
+        (("--label", "a", "--label", "b=1"), "country DE, labels a, b=1"),
+        (("--country", "FR"), "country FR, labels quiet"),
+        (("--country", "", "--no-labels"), "country not known, labels none"),
+    ):
+        assert show("host", "set", "host_1", *words, verification={}) == f"box: {said}.\n"
+    with pytest.raises(BadParameter):
+        show("host", "set", "host_1", "--label", "a", "--no-labels", verification={})
 
 
 def test_what_relays_found_of_a_line_is_shown_round_by_round(show: Show) -> None:
