@@ -17,7 +17,7 @@ from windrow_master.clusters.repository import ClusterRepository, Committed, Wor
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.availability import Availability, slot_shown
-from windrow_master.fleet.model import CPU_KIND, AdminState, Host, LinkState, Slot, VerifyState
+from windrow_master.fleet.model import CPU_KIND, NO_BYTES, AdminState, Host, LinkState, Slot, VerifyState
 from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.fleet.slices import with_one_cpu_slot
 from windrow_master.market.classes import Known, MachineClass, Wanted, classes, with_end
@@ -209,6 +209,7 @@ def _candidate(
 def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer:
     price = book.price(host.owner_account, slot.tier, slot.share_milli)
     gpu = host.gpu(slot.card) if slot.card is not None else None
+    is_soon = bool(slot.tier) and is_back_soon(host, slot)
     return SlotOffer(
         slot_id=slot.slot_id,
         tier=slot.tier,
@@ -219,7 +220,9 @@ def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer
         gpu_memory_bytes=_memory(gpu, slot),
         isolation=slot.isolation,
         profile=slot.profile,
-        is_back_soon=bool(slot.tier) and is_back_soon(host, slot),
+        is_back_soon=is_soon,
+        cpus_back=slot.cpus if is_soon else 0,
+        memory_back_bytes=slot.memory_bytes if is_soon else NO_BYTES,
     )
 
 
