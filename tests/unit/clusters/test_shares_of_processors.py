@@ -1,5 +1,7 @@
 """Many machines on the processors of one host: as many as fit, and the one that does not is told why."""
 
+from importlib import import_module
+
 import pytest
 
 from tests.unit.clusters.world import HOST, market_world
@@ -80,3 +82,23 @@ async def test_a_gpu_whose_host_has_no_processor_left_is_not_offered(m):
     assert sorted((one.unit, one.free) for one in offered(m)) == [("gpu", 1), ("processor", 1)]
     await m.create(cpus=CPUS)
     assert {one.free for one in offered(m)} == {0}
+
+
+async def test_the_migration_finds_what_work_that_runs_has_of_its_host(m):
+    m.join(HOST, gpus=2)
+    await m.create(gpus=2, cpus=2, memory_bytes=Bytes(3 * GIB))
+    await m.create(memory_bytes=Bytes(2 * GIB))
+    sizes = "SELECT slot_id, cpus, memory_bytes FROM slots ORDER BY slot_id"
+    held = import_module("windrow_master.store.migrations.0050_slot_sizes")._HELD
+
+    def again(uow):
+        run = uow.connection.exec_driver_sql
+        before = run(sizes).all()
+        run("UPDATE slots SET cpus = 0, memory_bytes = 0")
+        for column in ("cpus", "memory_bytes"):
+            run(held.format(column=column))
+        return before, run(sizes).all()
+
+    before, after = m.write(again)
+    assert before == after
+    assert sorted(cpus for _, cpus, _ in after) == [0, 0, 1, 2]
