@@ -91,6 +91,7 @@ def _listing(host: Json, gpu: Json | None) -> Listing:
         cpus=host["cpu_count"] if gpu is None else 0,
         region=host["region"],
         is_verified=host["verify_state"] == "verified",
-        holder=None if is_free else ClusterId("cluster_of_somebody"),
+        cpus_free=host["cpu_count"] if gpu is None else 0,
+        holders=() if is_free else (ClusterId("cluster_of_somebody"),),
         **about,
     )

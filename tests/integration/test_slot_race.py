@@ -27,6 +27,7 @@ from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, HostId, SlotId
+from windrow_proto.model import Inventory
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -34,6 +35,7 @@ RACERS = 4
 SLOTS = 300
 ROUNDS = 2
 HOST = HostId("host_1")
+CPUS = 16
 
 
 @dataclass
@@ -52,12 +54,13 @@ def unit(connection) -> UnitOfWork:
     return UnitOfWork(connection, 0, 1, SeededRng().random_bytes, Messages())
 
 
-def equip(engine: Engine) -> None:
-    """A host with 300 free slots."""
+def equip(engine: Engine, cpus: int = 0) -> None:
+    """A host with 300 free slots, and so many processors; 0: it has not said what it has."""
     upgrade(engine)
     with engine.begin() as connection:
         uow = unit(connection)
-        uow[HostRepository].add(Host(HOST, "racing", AccountId("account_1"), False, 0))
+        inventory = Inventory(cpu_count=cpus) if cpus else None
+        uow[HostRepository].add(Host(HOST, "racing", AccountId("account_1"), False, 0, inventory=inventory))
         for number in range(SLOTS):
             uow[SlotRepository].add(Slot(SlotId(f"GPU-{number:03d}"), HOST, "cpu", None))
 
@@ -91,8 +94,8 @@ def heard(started: "subprocess.Popen[str]") -> list[Any]:
     return found
 
 
-def run(url: str, engine: Engine, guards: str = "shipped", rounds: int = ROUNDS) -> Race:
-    equip(engine)
+def run(url: str, engine: Engine, guards: str = "shipped", rounds: int = ROUNDS, cpus: int = 0) -> Race:
+    equip(engine, cpus)
     race = Race(engine, [])
     with racers(url, guards) as started:
         assert heard(started) == ["ready"] * RACERS
@@ -139,6 +142,16 @@ def test_each_slot_has_one_holder_whoever_believes_to_lead(url: str, engine: Eng
         assert [grant.token for grant in held] == list(range(1, ROUNDS + 1))
         assert [grant.ended_at_ns is None for grant in held] == [False] * (ROUNDS - 1) + [True]
         assert held[-1].holder == slot.holder
+
+
+@pytest.mark.slow
+@pytest.mark.proves("four processes that each believe they lead: no more processors of a host are given than it has")
+def test_a_host_gives_no_more_processors_than_it_has_whoever_believes_to_lead(url: str, engine: Engine) -> None:
+    race = run(url, engine, "room", rounds=1, cpus=CPUS)
+
+    assert len(race.rounds[0]) == CPUS
+    slots = race.read(lambda uow: uow[SlotRepository].list_all())
+    assert sum(slot.cpus for slot in slots) == CPUS == sum(slot.holder is not None for slot in slots)
 
 
 @pytest.mark.slow

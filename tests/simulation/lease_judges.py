@@ -10,6 +10,7 @@ from tests.simulation.pair import PairedMaster
 from tests.simulation.witness import Life
 from windrow_master.app.clock import NEARER_ONE_IN
 from windrow_proto.units import SECOND
+from windrow_proto.wire_host import decode_inventory
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -45,6 +46,22 @@ def grants_agree(world: "World", books: Books) -> Iterator[str]:
     found = {row["slot_id"]: (row["token"], row["holder"]) for row in opened}
     if found != held or len(opened) != len(found):
         yield f"I2 open grants and held slots differ: {sorted(found.items() ^ held.items())[:2]}"
+
+
+def hosts_give_no_more_than_they_have(world: "World", books: Books) -> Iterator[str]:
+    """The work on a host never has more processors or memory than the host, and its slots say what its work has."""
+    size = "SUM(cpus) AS cpus, SUM(memory_bytes) AS memory"
+    by_slots = books.rows(f"SELECT host_id, {size} FROM slots WHERE holder IS NOT NULL GROUP BY host_id")
+    by_work = books.rows(f"SELECT host_id, {size} FROM workloads WHERE is_released = 0 GROUP BY host_id")
+    inventories = {row["host_id"]: row["inventory"] for row in books.rows("SELECT host_id, inventory FROM hosts")}
+    slots = {row["host_id"]: (row["cpus"], row["memory"]) for row in by_slots}
+    for row in by_work:
+        host_id, taken = row["host_id"], (row["cpus"], row["memory"])
+        has = decode_inventory(bytes(inventories[host_id]))
+        if taken[0] > has.cpu_count or taken[1] > has.memory_bytes:
+            yield f"I2 {host_id[-6:]} has {has.cpu_count} processors and gave {taken[0]} and {taken[1]} B of memory"
+        if taken != slots.get(host_id, (0, 0)):
+            yield f"I2 {host_id[-6:]}: its work has {taken}, and its slots say {slots.get(host_id)}"
 
 
 def ends_in_time(world: "World", books: Books) -> Iterator[str]:
@@ -83,4 +100,11 @@ def overtaken_writes_no_more(world: "World", books: Books) -> Iterator[str]:
                 yield f"I7 {life} wrote after {lives[number - 1]} had begun its term"
 
 
-LEASES = (freed_is_empty, grants_agree, ends_in_time, epochs_grow_on_hosts, overtaken_writes_no_more)
+LEASES = (
+    freed_is_empty,
+    grants_agree,
+    hosts_give_no_more_than_they_have,
+    ends_in_time,
+    epochs_grow_on_hosts,
+    overtaken_writes_no_more,
+)

@@ -2,7 +2,8 @@
 
     python -m tests.support.slot_race URL COUNT GUARDS
 
-GUARDS: `shipped`; `swap` (only the compare-and-set is left), `index` (only the database's own guard), `none`.
+GUARDS: `shipped`; `room` (the same, and each slot takes a processor of the host); `swap` (only the compare-and-set is
+left), `index` (only the database's own guard), `none`.
 Lines of JSON tell what all of them answer, in a list: each says that it is ready, then for each `go` what it was
 granted; after `free` the same slots are given back, after `look` it reads anew. Each decides on what it read before
 anybody wrote: the worst that a stale leader can know. They are forked of one process, which has loaded everything once.
@@ -62,7 +63,8 @@ def without(guards: str) -> Iterator[None]:
 class Racer:
     """A Master that never looks whether it still leads."""
 
-    def __init__(self, engine: Engine, number: int) -> None:
+    def __init__(self, engine: Engine, number: int, cpus: int = 0) -> None:
+        self._cpus = cpus
         self._engine, self._luck = engine, random.Random(number)
         self._holder = ClusterId(f"cluster_{number}")
         self._leases = SlotLeases(lambda host_id: None)
@@ -84,6 +86,8 @@ class Racer:
         return sum(self._try(lambda uow, g=grant: self._leases.released(uow, [g], "race", "over")) for grant in won)  # type: ignore[misc]
 
     def _grant(self, uow: UnitOfWork, slot: Any) -> tuple[SlotGrant, ...]:
+        if self._cpus:
+            return self._leases.grant(uow, [slot.slot_id], self._holder, "race", "race", self._cpus)
         with mock.patch.object(self._leases, "_load", lambda uow, slot_ids: [slot]):
             return self._leases.grant(uow, [slot.slot_id], self._holder, "race", "race")
 
@@ -107,7 +111,7 @@ def _unit(connection: Connection) -> UnitOfWork:
 
 def run(pipe: Pipe, url: str, number: int, guards: str) -> None:
     """One racer: answers each word of the process that started it."""
-    racer = Racer(engines_of(url).writer, number)
+    racer = Racer(engines_of(url).writer, number, int(guards == "room"))
     seen, won = racer.read(), []
     pipe.send("ready")
     with without(guards):

@@ -167,7 +167,8 @@ function gpuRow(gpu: GpuRow): FleetRow {
 }
 
 function hostRow(host: HostSummary): FleetRow {
-  const slot = host.slots?.[0]; // a host without cards offers its processors as one slot
+  // A host without cards offers shares of its processors; it counts as rented when any of them is.
+  const slot = host.slots?.find((one) => one.state_text === "rented") ?? host.slots?.[0];
   const cores = host.cpu_count === null ? "" : `${host.cpu_count} × `;
   return {
     key: host.id,

@@ -101,7 +101,7 @@ class GpuOut(GpuStateOut):
 
 
 class SlotOut(Out):
-    """The unit that one renter can hold: a GPU, or a host's processors."""
+    """The unit that one renter can hold: a GPU, a part of one, or a share of a host's processors."""
 
     id: str
     host_id: str
@@ -123,6 +123,7 @@ class SlotOut(Out):
     card_uuid: Annotated[str | None, Field(description="The GPU that it is, or is a part of")]
     profile: Annotated[str | None, Field(description="Of a slice, such as 1g.10gb")]
     share_milli: Annotated[int | None, Field(description="How much of its GPU it is, in thousandths")]
+    cpus: Annotated[int, Field(description="Processors of its host that its holder has with it")]
     tier: str | None
 
 
@@ -276,7 +277,10 @@ def holders_json(entry: Entry, sees: Sees | None) -> Json:
     """Return the owner of a host and the holders of its slots; strangers learn neither."""
     return {
         "owner_account": entry.host.owner_account if sees is None else None,
-        "slots": [slot_json(entry.host, slot, sees is None or sees(slot)) for slot in entry.slots],
+        "slots": [
+            slot_json(entry.host, slot, sees is None or sees(slot), shown)
+            for slot, shown in zip(entry.slots, availability.slots_shown(entry), strict=True)
+        ],
     }
 
 
@@ -408,9 +412,9 @@ def _state_json(shown: Shown) -> Json:
     }
 
 
-def slot_json(host: Host, slot: Slot, is_open: bool) -> Json:
-    """A slot. is_open: with who holds it."""
-    shown = availability.slot_shown(host, slot)
+def slot_json(host: Host, slot: Slot, is_open: bool, shown: Shown | None = None) -> Json:
+    """A slot. is_open: with who holds it. shown: its state; None: by itself."""
+    shown = shown or availability.slot_shown(host, slot)
     return {
         "id": slot.slot_id,
         "host_id": slot.host_id,
@@ -426,6 +430,7 @@ def slot_json(host: Host, slot: Slot, is_open: bool) -> Json:
         "card_uuid": slot.card,
         "profile": slot.profile or None,
         "share_milli": slot.share_milli if slot.card else None,
+        "cpus": slot.cpus,
         "tier": slot.tier or None,
     }
 

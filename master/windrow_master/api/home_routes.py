@@ -17,8 +17,9 @@ from windrow_master.api.route import Routes
 from windrow_master.api.standing_routes import slot_beside, slots_beside
 from windrow_master.api.visibility import oversees
 from windrow_master.fleet import use_history_repository as use_history
-from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slot_shown
+from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, slots_shown
 from windrow_master.fleet.model import AdminState, Slot, Verification
+from windrow_master.fleet.slices import with_one_cpu_slot
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
@@ -170,7 +171,7 @@ async def own_hosts(services: Serving, principal: Asking) -> Any:
         "grades": _why(
             (entry, slot.tier, reason.partition(": ")[2])
             for entry in entries
-            for slot in entry.slots
+            for slot in with_one_cpu_slot(entry.slots)
             for reason in slot.tier_reasons
             if reason.startswith(unrented.GRADE_MARKS)
         ),
@@ -205,8 +206,8 @@ async def _unrented(services: Services, entries: Sequence[Entry]) -> list[dict[s
     idle = {
         (entry.host.host_id, slot.tier): (entry, slot)
         for entry in entries
-        for slot in entry.slots
-        if slot.tier and slot_shown(entry.host, slot).state is Availability.IDLE
+        for slot, shown in zip(entry.slots, slots_shown(entry), strict=True)
+        if slot.tier and shown.state is Availability.IDLE
     }
     chosen = list(idle.values())[:EXPLAINED_MAX]
     now_ns = services.clock.wall_ns()

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from windrow_master.fleet.availability import Availability, Headline, gpus_shown, headline, needs, slots_shown
-from windrow_master.fleet.model import AdminState, Slot
+from windrow_master.fleet.model import CPU_KIND, AdminState
+from windrow_master.fleet.slices import room
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.offers import PriceBook, unit_of
@@ -73,8 +74,7 @@ def glance(entries: Iterable[Entry], book: PriceBook | None, owner: AccountId | 
         if book is None or host.simulated:  # what is simulated earns nothing
             continue
         if owner in (None, host.owner_account):
-            for slot, shown in zip(entry.slots, slots_shown(entry), strict=True):
-                _add_worth(sums, entry, slot, shown.state, book)
+            _add_worth(sums, entry, book)
     return sums
 
 
@@ -98,17 +98,20 @@ def _count_gpus(sums: Glance, entry: Entry) -> set[str]:
     return found
 
 
-def _add_worth(sums: Glance, entry: Entry, slot: Slot, state: Availability, book: PriceBook) -> None:
-    host = entry.host
-    if not slot.tier or state not in (Availability.RENTED, Availability.IDLE):
-        return
-    processors = (host.inventory.cpu_count if host.inventory else None) or 1
-    units = processors if unit_of(slot.tier) is PriceUnit.PROCESSOR else 1
-    worth = book.price(host.owner_account, slot.tier, slot.share_milli) * units
-    if state is Availability.RENTED:
-        sums.rented_per_hour += worth
-    else:
-        sums.idle_per_hour += worth
+def _add_worth(sums: Glance, entry: Entry, book: PriceBook) -> None:
+    """Of processors what work has counts as rented, and what no work has as idle, once for all free slots."""
+    host, is_told = entry.host, False
+    for slot, shown in zip(entry.slots, slots_shown(entry), strict=True):
+        units = 1
+        if slot.kind == CPU_KIND:
+            is_idle = shown.state is Availability.IDLE
+            units = 0 if is_idle and is_told else room(host, entry.slots).cpus if is_idle else slot.cpus
+            is_told = is_told or is_idle
+        worth = book.price(host.owner_account, slot.tier, slot.share_milli) * units if slot.tier else 0
+        if shown.state is Availability.RENTED:
+            sums.rented_per_hour += worth
+        elif shown.state is Availability.IDLE:
+            sums.idle_per_hour += worth
 
 
 @dataclass(slots=True)

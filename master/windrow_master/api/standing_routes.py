@@ -11,6 +11,7 @@ from windrow_master.api.deps import Services, Serving
 from windrow_master.api.route import Routes
 from windrow_master.fleet import availability, reliability_counts
 from windrow_master.fleet.model import AdminState, Slot, Verification
+from windrow_master.fleet.slices import with_one_cpu_slot
 from windrow_master.fleet.states import VerifyState
 from windrow_master.fleet.view import Entry
 from windrow_master.identity.decide import Permission
@@ -85,7 +86,7 @@ async def standing(services: Serving, host_id: str) -> Any:
                 "tier": slot.tier or None,
                 "reasons": list(unrented.reasons(slot_beside(beside, entry, slot, demand, latest, now_ns))),
             }
-            for slot in entry.slots
+            for slot in with_one_cpu_slot(entry.slots)
             if slot.holder is None
         ],
     }
@@ -96,10 +97,10 @@ Beside = Mapping[tuple[str, bool], Sequence[tuple[Slot, Microcents]]]
 
 
 def slots_beside(services: Services, book: PriceBook) -> Beside:
-    """Return all slots that have a tier."""
+    """Return all slots that have a tier; of the processors of a host one."""
     found: dict[tuple[str, bool], list[tuple[Slot, Microcents]]] = {}
     for one in services.fleet.view:
-        for slot in one.slots:
+        for slot in with_one_cpu_slot(one.slots):
             if slot.tier:
                 price = Microcents(book.price(one.host.owner_account, slot.tier))
                 found.setdefault((slot.tier, one.host.simulated), []).append((slot, price))

@@ -1,22 +1,23 @@
 """Adds up the time of GPUs by host, GPU, project or model: rented, idle, paused, faulty and offline. Pure.
 
 Of a GPU in parts the parts count, each as its share. The processors of a host count in its owner's sums, where it has
-no GPU; in the sums of all projects GPUs alone count.
+no GPU, as one: the time of a share of them is the part of that which it has. In the sums of all projects GPUs alone
+count.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.fleet.model import Slot, SlotState
-from windrow_master.fleet.slices import BARE, CUT, SHARED
+from windrow_master.fleet.model import CPU_KIND, Slot, SlotState
+from windrow_master.fleet.slices import BARE, CUT, SHARED, WHOLE_MILLI
 from windrow_master.fleet.slot_leases import UNREPORTED
 from windrow_master.fleet.view import Entry
 from windrow_master.market.model import PriceUnit
 from windrow_master.market.months import Cell, Row
 from windrow_master.market.occupancy import YES, Change, Fact, Times, by_day, spans
 from windrow_master.market.offers import PriceBook, card_tier, unit_of
-from windrow_proto.ids import SlotId
+from windrow_proto.ids import HostId, SlotId, cpu_slot
 from windrow_proto.units import DAY, SECOND, Microcents
 
 EARNED_BY_ALL: Final = ("project", "model")
@@ -54,7 +55,8 @@ class Hosts:
     def _counts(self, slot: Slot, entry: Entry) -> bool:
         has_gpus = bool(entry.host.inventory and entry.host.inventory.gpus) or self._by in EARNED_BY_ALL
         is_gone = slot.unavailable in _NO_TIME and slot.state is not SlotState.FAULTED
-        return (slot.card is not None or not has_gpus) and not is_gone
+        is_its_processors = slot.slot_id == cpu_slot(entry.host.host_id, 0) and not has_gpus
+        return (slot.card is not None or is_its_processors) and not is_gone
 
     @property
     def subjects(self) -> set[str]:
@@ -71,7 +73,20 @@ class Hosts:
         known = self._slots.get(SlotId(slot_id))
         if self._by == "host":
             return host_id
+        if known is not None and known[0].kind == CPU_KIND:
+            return cpu_slot(HostId(host_id), 0)
         return str(known[0].card or slot_id) if known is not None else slot_id
+
+    def part(self, cell: str) -> tuple[int, int]:
+        """How much of the time that counts a billed second of a slot is, as a fraction; of processors it is billed for
+        each."""
+        slot, entry = self._slots.get(SlotId(cell.partition(" ")[2]), (None, None))
+        if slot is None or entry is None:
+            return (0, 1) if " " in cell else (1, 1)
+        if slot.kind == CPU_KIND and entry.host.inventory is not None:
+            whole = cpu_slot(entry.host.host_id, 0)
+            return int(whole in self.counted_ids), max(1, entry.host.inventory.cpu_count)
+        return (slot.share_milli if slot.slot_id in self.counted_ids else 0), WHOLE_MILLI
 
     def key_of_slot(self, slot: Slot, entry: Entry) -> str:
         """The row of a slot."""
@@ -128,12 +143,10 @@ class GpuTime:
         self._rent(cells)
 
     def _rent(self, cells: Iterable[Cell]) -> None:
-        shares = {slot.slot_id: slot.share_milli for slot, _ in self._hosts.counted}
         billed: dict[str, int] = {}
         for cell in cells:
-            slot_id = SlotId(cell.key.partition(" ")[2])
-            share = shares.get(slot_id, 0) if slot_id else 1000
-            time_ns = cell.seconds * SECOND * share // 1000
+            share, whole = self._hosts.part(cell.key)
+            time_ns = cell.seconds * SECOND * share // whole
             key = self._hosts.key_of(cell.key)
             billed[key] = billed.get(key, 0) + time_ns
             self._rented[cell.day] += time_ns

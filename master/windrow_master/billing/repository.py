@@ -27,7 +27,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from windrow_master.clusters.tables import clusters
+from windrow_master.clusters.tables import clusters, workloads
 from windrow_master.fleet.model import AdminState, LinkState, SlotState
 from windrow_master.fleet.states import AdminEvent, LinkEvent, SlotEvent
 from windrow_master.identity.tables import accounts, api_tokens, service_accounts, users
@@ -109,11 +109,14 @@ class BillingRepository(Repository):
 
     def earned_by_slot(self, provider: AccountId, days: range) -> list[Cell]:
         """The earnings of a provider in these days by slot: the key is the ids of host and slot with a blank between
-        them. The slots of a line earn the same, but for a microcent."""
+        them. The slots of a line earn the same, but for a microcent. The seconds of processors are those of each."""
         slots, number, slot_id = self._slots()
+        is_its = workloads.c.workload_id == rental_lines.c.workload_id
+        each = case((slot_id.contains("/cpu/"), func.coalesce(workloads.c.cpus, 1)), else_=_ONE)
         key = rental_lines.c.host_id + " " + slot_id
         share = _EARNED * (number + 1) // _SLOTS - _EARNED * number // _SLOTS
-        found = _lines(days, key, share).select_from(rental_lines).join(slots, literal(True))
+        found = _lines(days, key, share, slots=each).select_from(rental_lines).join(slots, literal(True))
+        found = found.outerjoin(workloads, is_its)
         return self._cells(found.where(rental_lines.c.provider == provider), days)
 
     def earned(self, by: str, days: range) -> list[Cell]:

@@ -127,7 +127,8 @@ class Launcher:
         actor: str,
     ) -> tuple[Workload, RentalLine]:
         workload_id, now = WorkloadId(uow.mint("workload")), uow.now_wall_ns
-        grants = self._fleet.grant(uow, place.slot_ids, cluster.cluster_id, actor, "placed")
+        cpus, memory_bytes = cluster.request.cpus, cluster.request.memory_bytes or Bytes(0)
+        grants = self._fleet.grant(uow, place.slot_ids, cluster.cluster_id, actor, "placed", cpus, memory_bytes)
         lease = now, now + LEASE_NS, now
         priced = host.host_id, host.owner_account, place.price_per_hour
         line = RentalLine(workload_id, cluster.rental_id, *priced, grants, *lease)
@@ -141,8 +142,8 @@ class Launcher:
                 place.image or "", uow[WorkloadRepository].of_cluster(cluster.cluster_id), host.host_id
             ),
             slots=grants,
-            cpus=cluster.request.cpus,
-            memory_bytes=cluster.request.memory_bytes or Bytes(0),
+            cpus=cpus,
+            memory_bytes=memory_bytes,
             created_at_ns=now,
             rank=rank,
             address=addresses[rank] if cluster.kind in OVER_HOSTS else None,

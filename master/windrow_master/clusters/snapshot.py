@@ -18,8 +18,9 @@ from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.whereabouts import Whereabouts
 from windrow_master.clusters.yielding import retried, vacated
 from windrow_master.fleet.availability import Availability, slot_shown
-from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, VerifyState
+from windrow_master.fleet.model import CPU_KIND, NO_BYTES, AdminState, Host, LinkState, Slot, VerifyState
 from windrow_master.fleet.service import FleetService, is_back_soon
+from windrow_master.fleet.slices import with_one_cpu_slot
 from windrow_master.market.classes import Known, MachineClass, Wanted, classes, with_end
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -127,10 +128,15 @@ class Placer:
 
     def _listings(self, uow: UnitOfWork) -> Iterator[Listing]:
         """What can be rented or is rented; what is offline, paused or faulty, and hosts that take no new work, are in
-        none."""
-        hosts = [one for one in self._fleet.hosts.with_slots(uow) if one[0].admin_state is AdminState.ACTIVE]
-        shown = ((host, slot) for host, slots in hosts for slot in slots if slot_shown(host, slot).state in _OFFERED)
-        return (_listing(host, slot, uow.now_wall_ns) for host, slot in shown)
+        none. The processors of a host are one thing, into however many slots they are carved."""
+        committed, now_ns = uow[WorkloadRepository].committed(), uow.now_wall_ns
+        for host, slots in self._fleet.hosts.with_slots(uow):
+            if host.admin_state is AdminState.ACTIVE:
+                taken = committed.get(host.host_id, _NOTHING)
+                shown = [slot for slot in slots if slot_shown(host, slot).state in _OFFERED]
+                holders = tuple(slot.holder for slot in shown if slot.kind == CPU_KIND and slot.holder is not None)
+                for slot in with_one_cpu_slot(shown):
+                    yield _listing(host, slot, now_ns, taken, holders)
 
     def _ends_at_ns(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, int]:
         """When these clusters end at the latest, where their duration or budget says so."""
@@ -210,6 +216,7 @@ def _candidate(
 def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer:
     price = book.price(host.owner_account, slot.tier, slot.share_milli)
     gpu = host.gpu(slot.card) if slot.card is not None else None
+    is_soon = bool(slot.tier) and is_back_soon(host, slot)
     return SlotOffer(
         slot_id=slot.slot_id,
         tier=slot.tier,
@@ -220,7 +227,9 @@ def _slot_offer(host: Host, slot: Slot, book: PriceBook, cpus: int) -> SlotOffer
         gpu_memory_bytes=_memory(gpu, slot),
         isolation=slot.isolation,
         profile=slot.profile,
-        is_back_soon=bool(slot.tier) and is_back_soon(host, slot),
+        is_back_soon=is_soon,
+        cpus_back=slot.cpus if is_soon else 0,
+        memory_back_bytes=slot.memory_bytes if is_soon else NO_BYTES,
     )
 
 
@@ -239,11 +248,16 @@ def _taken(slot: Slot) -> str | None:
     return f"unavailable: {slot.unavailable}" if slot.unavailable else f"in use, {slot.state.value}"
 
 
-def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
+def _listing(host: Host, slot: Slot, now_ns: int, taken: Committed, cpu_holders: tuple[ClusterId, ...]) -> Listing:
+    """taken: of the host; cpu_holders: of its processor slots. What has no processor left beside it is not free."""
     gpu = host.gpu(slot.card) if slot.card is not None else None
-    inventory = host.inventory
-    memory = _memory(gpu, slot) if gpu is not None else inventory.memory_bytes if inventory is not None else None
-    is_free = slot.is_offered and host.admin_state is AdminState.ACTIVE and host.is_settled(now_ns)
+    inventory, is_processors = host.inventory, slot.gpu_uuid is None
+    cpus_free = 0 if inventory is None else max(0, inventory.cpu_count - taken.cpus)
+    is_free = slot.is_offered and host.is_settled(now_ns) and cpus_free > 0
+    memory = _memory(gpu, slot)
+    if gpu is None and inventory is not None:
+        memory = Bytes(inventory.memory_bytes - (taken.memory_bytes if is_free else 0))
+        is_free = is_free and memory > 0
     return Listing(
         host_id=host.host_id,
         owner=host.owner_account,
@@ -252,12 +266,13 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         is_free=is_free,
         simulated=host.simulated,
         runtimes=() if inventory is None else inventory.runtimes,
-        memory_bytes=None if memory is None else Bytes(memory),
+        memory_bytes=memory,
         isolation=slot.isolation,
         share_milli=slot.share_milli,
         note=f"{host.name}: {host.about_processes}" if host.about_processes else "",
         container_users=host.container_users,
-        cpus=0 if slot.gpu_uuid is not None or inventory is None else inventory.cpu_count,
+        cpus=inventory.cpu_count if is_processors and inventory is not None else 0,
+        cpus_free=cpus_free if is_processors and is_free else 0,
         name="" if gpu is None else gpu.name,
         region=host.region,
         up_bps=None if host.bandwidth is None else host.bandwidth.up_bps,
@@ -265,5 +280,5 @@ def _listing(host: Host, slot: Slot, now_ns: int) -> Listing:
         is_verified=host.verify_state is VerifyState.VERIFIED,
         driver="" if inventory is None else inventory.driver_version,
         card=slot.card,
-        holder=slot.holder,
+        holders=cpu_holders if is_processors else () if slot.holder is None else (slot.holder,),
     )

@@ -19,7 +19,8 @@ from typing import Final
 
 from windrow_master.fleet.conditions import unavailable_reason
 from windrow_master.fleet.liveness import NOT_HEARD_YET
-from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState, VerifyState
+from windrow_master.fleet.model import CPU_KIND, AdminState, Host, LinkState, Slot, SlotState, VerifyState
+from windrow_master.fleet.slices import room
 from windrow_master.fleet.states import SLOT_HELD
 from windrow_master.fleet.view import Entry, once_per_entry
 from windrow_proto.conditions import ConditionCode, Effect, Severity, find, split
@@ -89,6 +90,9 @@ class Shown:
         return f"{self.state}, {self.parts_rented} of {self.parts} parts" if is_counted else str(self.state)
 
 
+NO_PROCESSORS: Final = Shown(Availability.PAUSED, "all processors of its host are in use")
+
+
 @dataclass(frozen=True, slots=True)
 class Headline:
     """One word for a host, why, and what its owner can do. state: its group, where hosts are counted."""
@@ -134,8 +138,14 @@ def slot_shown(host: Host, slot: Slot) -> Shown:
 
 @once_per_entry
 def slots_shown(entry: Entry) -> tuple[Shown, ...]:
-    """The state of each slot of a host, in their order."""
-    return tuple(slot_shown(entry.host, slot) for slot in entry.slots)
+    """The state of each slot of a host, in their order. The free processor slot of a host that has no processor left is
+    not to be had."""
+    found = tuple(slot_shown(entry.host, slot) for slot in entry.slots)
+    if entry.host.inventory is None or room(entry.host, entry.slots).cpus > 0:
+        return found
+    is_cpu = (slot.kind == CPU_KIND for slot in entry.slots)
+    pairs = zip(is_cpu, found, strict=True)
+    return tuple(NO_PROCESSORS if cpu and one.state is Availability.IDLE else one for cpu, one in pairs)
 
 
 @once_per_entry
@@ -179,7 +189,9 @@ def _at_work(entry: Entry) -> Headline:
     if rented:
         return Headline("rented", f"{rented} of {_gpus(len(gpus))} rented", Availability.RENTED)
     if any(one.state is Availability.RENTED for one in found):
-        return Headline("rented", "its processors are rented", Availability.RENTED)
+        cpus = sum(slot.cpus for slot in entry.slots if slot.kind == CPU_KIND)
+        count = f"{cpus} of {entry.host.inventory.cpu_count}" if entry.host.inventory and cpus else "its"
+        return Headline("rented", f"{count} processors are rented", Availability.RENTED)
     if any(one.state is Availability.IDLE for one in found):
         return Headline("idle", "ready for work", Availability.IDLE)
     reason = next((one.reason for one in found if one.reason), "it offers nothing")

@@ -15,6 +15,7 @@ from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
 from windrow_master.fleet.model import (
+    CPU_KIND,
     AdminState,
     CardBenchmark,
     Host,
@@ -46,7 +47,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
 from windrow_proto.conditions import ConditionCode, heading_of, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
-from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId
+from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId, cpu_slot
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
 from windrow_proto.units import MINUTE, SECOND
 from windrow_proto.xids import name_of
@@ -500,7 +501,8 @@ class HostRegistry:
         return self.save(uow, replace(host, tier=shown.name, tier_reasons=shown.reasons))
 
     def _announce(self, uow: UnitOfWork, host: Host, slot: Slot, tier: str) -> None:
-        if slot.tier and slot.tier != tier:
+        is_first = slot.kind != CPU_KIND or slot.slot_id == cpu_slot(host.host_id, 0)  # which speaks for the others
+        if is_first and slot.tier and slot.tier != tier:
             part = part_name(host, slot.slot_id) or "a part"
             text = f"{host.name}: {part} went from {tiers.tier_words(slot.tier)} to {tiers.tier_words(tier)}"
             uow.event("slot.tier", (host.host_id, slot.slot_id), text, {"from": slot.tier, "to": tier})

@@ -26,6 +26,7 @@ from windrow_master.fleet.tiers import Bandwidth
 from windrow_proto.conditions import ConditionCode, find
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, WorkloadId
 from windrow_proto.model import NO_GPU, Benchmark, CommandKind, GpuFacts, Inventory, Isolation, Kind, Lane, SlotGrant
+from windrow_proto.units import Bytes
 
 __all__ = [
     "AdminState",
@@ -54,8 +55,9 @@ __all__ = [
     "VerifyState",
 ]
 
-CPU_SLOT_NUMBER: Final = 0
-"""Each host offers one share of its processors; more of them are carved when placement asks for fractions."""
+NO_BYTES: Final = Bytes(0)
+CPU_KIND: Final = "cpu"
+"""The kind of a slot that is a share of its host's processors."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +278,7 @@ class Slot:
     unavailable: why a Free slot is not offered, or a Faulted one is out of order; None: nothing stands against it.
     hold_expires_ns: of a reservation. gpu_uuid: what the runtime is given, a card or a slice; card: the card that it is
     or is a part of; profile: of a slice, else empty; share_milli: how much of its card it is, in thousandths.
+    cpus, memory_bytes: of its host, that its holder has with it; of several slots the first says it for all.
     """
 
     slot_id: SlotId
@@ -294,6 +297,8 @@ class Slot:
     card: GpuUuid | None = None
     profile: str = ""
     share_milli: int = 1000
+    cpus: int = 0
+    memory_bytes: Bytes = NO_BYTES
 
     @property
     def is_offered(self) -> bool:

@@ -45,6 +45,9 @@ _SAVE_HOST: Final = Made(
     update(hosts).where(hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")),
     settable(hosts),
 )
+_LOCK_HOST: Final = Made(
+    select(hosts.c.host_id).where(hosts.c.host_id == bindparam("wanted")).with_for_update(key_share=True)
+)
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
 _SLOTS_OF_HOST: Final = Found(
@@ -129,6 +132,10 @@ class HostRepository(Repository):
     def get(self, host_id: HostId) -> Host | None:
         """One host."""
         return _GET_HOST.one(self._connection, {"wanted": host_id})
+
+    def lock(self, host_id: HostId) -> None:
+        """Let nobody else grant anything of a host until this transaction ends, whoever believes to lead."""
+        _LOCK_HOST.rows(self._connection, {"wanted": host_id})
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""

@@ -31,7 +31,7 @@ from windrow_master.fleet.messages import (
     SlotsLost,
     WorkloadReported,
 )
-from windrow_master.fleet.model import AdminState, CommandRow, Host, LinkState, Slot
+from windrow_master.fleet.model import NO_BYTES, AdminState, CommandRow, Host, LinkState, Slot
 from windrow_master.fleet.partitioning import GpuPartitioner
 from windrow_master.fleet.ports import HostLink, Relays
 from windrow_master.fleet.presence import Change, PresenceBook
@@ -51,7 +51,7 @@ from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, O
 from windrow_proto.messages import Gap
 from windrow_proto.model import Command, CommandKind, Kind, Observed, ObservedWorkload, SlotGrant, WorkloadPhase
 from windrow_proto.ports import Clock, Rng
-from windrow_proto.units import DAY, HOUR, SECOND
+from windrow_proto.units import DAY, HOUR, SECOND, Bytes
 
 TICK_NS: Final = SECOND
 TIMEOUTS_EVERY_NS: Final = 5 * SECOND
@@ -127,10 +127,18 @@ class FleetService:
         return self.slots.hold(uow, slot_ids, cluster_id, expires_ns, actor)
 
     def grant(
-        self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, actor: str, reason: str
+        self,
+        uow: UnitOfWork,
+        slot_ids: Sequence[SlotId],
+        cluster_id: ClusterId,
+        actor: str,
+        reason: str,
+        cpus: int = 0,
+        memory_bytes: Bytes = NO_BYTES,
     ) -> tuple[SlotGrant, ...]:
-        """Give slots to a cluster to start on; all of them, or Conflict and none."""
-        return self.slots.grant(uow, slot_ids, cluster_id, actor, reason)
+        """Give slots of a host to a cluster to start on; all of them, or Conflict and none. cpus, memory_bytes: of the
+        host, that it has with them."""
+        return self.slots.grant(uow, slot_ids, cluster_id, actor, reason, cpus, memory_bytes)
 
     def slots_running(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
         """Note that granted slots run their work now."""

@@ -7,18 +7,24 @@ A slice's share of its card, in thousandths, is the mean of its share of the pro
 The mean adds up over the parts of a card, so that all parts together never cost more than the whole. A card that is cut
 is not to be had as a whole; parts that claim more than their card are not offered at all. A part by MPS counts as so
 many hundredths of the processors; its card is not in MIG mode.
+
+Of its processors a host has as many slots as work holds, and one that is free: it is carved when the last free one is
+taken. A slot is as large as what holds it asked for; all of them together are never larger than the host.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.fleet.model import AdminState, Host, Slot
-from windrow_master.fleet.states import SLOT_HELD
+from windrow_master.fleet.model import CPU_KIND, AdminState, Host, Slot
+from windrow_master.fleet.states import SLOT_HELD, SlotState
 from windrow_proto.errors import Conflict, WindrowError
 from windrow_proto.ids import MPS_PREFIX, GpuUuid, SlotId, cpu_slot
 from windrow_proto.model import GpuFacts, GpuSlice, Isolation
+from windrow_proto.units import Bytes
 
+CPU_SLOTS_MAX: Final = 256
+"""Of one host, however many processors it has: each is a row for as long as the host lives."""
 WHOLE_MILLI: Final = 1000
 PREFIXES: Final = {Isolation.MIG: "MIG-", Isolation.MPS: MPS_PREFIX}
 PERCENT: Final = 100
@@ -44,10 +50,43 @@ class Part:
     closed: str | None = None
 
 
-def parts(host: Host) -> tuple[Part, ...]:
-    """Everything that a host could rent out, as its inventory has it; each slot id once."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Processors and memory of a host that no slot has with it; below 0 where the host has shrunk."""
+
+    cpus: int
+    memory_bytes: Bytes
+
+
+def room(host: Host, slots: Iterable[Slot]) -> Room:
+    """Return what is left of a host. slots: all that it has."""
+    cpus, memory = (host.inventory.cpu_count, host.inventory.memory_bytes) if host.inventory else (0, 0)
+    held = [one for one in slots if one.holder is not None]
+    return Room(cpus - sum(one.cpus for one in held), Bytes(memory - sum(one.memory_bytes for one in held)))
+
+
+def next_cpu_slot(host: Host, slots: Iterable[Slot]) -> SlotId | None:
+    """Return the processor slot that is to be carved; None while one is free, or the host may have no more."""
+    mine = [one for one in slots if one.kind == CPU_KIND]
+    most = min(host.inventory.cpu_count if host.inventory else 1, CPU_SLOTS_MAX)
+    is_enough = any(one.state is SlotState.FREE for one in mine) or len(mine) >= most
+    return None if is_enough else cpu_slot(host.host_id, len(mine))
+
+
+def with_one_cpu_slot(slots: Iterable[Slot]) -> list[Slot]:
+    """Return the slots with one processor slot for all of them, a free one if there is any: a host is one thing to
+    rent, into however many shares it is carved."""
+    found = list(slots)
+    shares = [one for one in found if one.kind == CPU_KIND]
+    shown = next((one for one in shares if one.is_offered), shares[0] if shares else None)
+    return [one for one in found if one.kind != CPU_KIND or one is shown]
+
+
+def parts(host: Host, cpu_slots: int = 1) -> tuple[Part, ...]:
+    """Everything that a host could rent out, as its inventory has it; each slot id once. cpu_slots: that it has."""
     gpus = host.inventory.gpus if host.inventory else ()
-    found = {cpu_slot(host.host_id, 0): Part(cpu_slot(host.host_id, 0), "cpu", Isolation.UNSPECIFIED)}
+    shares = (cpu_slot(host.host_id, number) for number in range(max(1, cpu_slots)))
+    found = {one: Part(one, CPU_KIND, Isolation.UNSPECIFIED) for one in shares}
     for gpu in gpus:
         is_shared = any(one.isolation is Isolation.MPS for one in gpu.slices)
         closed = (CUT if gpu.slices else BARE) if gpu.mig_enabled else SHARED if is_shared else None

@@ -3,22 +3,26 @@
 Every change is one UPDATE that names what it expects to find; if the row is another by then, nothing is written and the
 caller gets a Conflict. Tokens grow with every grant and never go back: none is below the term it is given in, so that
 after a restore, which begins a term above all that were, a host has seen none that is higher.
+
+The host's row is locked before its slots are granted: what they hold of its processors and memory is added up and
+written in one transaction, and the next processor slot is carved in it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_master.fleet.claims.register import may_move
 from windrow_master.fleet.conditions import is_faulted, unavailable_reason
-from windrow_master.fleet.model import Host, LinkState, Slot, SlotState
+from windrow_master.fleet.model import CPU_KIND, NO_BYTES, Host, LinkState, Slot, SlotState
 from windrow_master.fleet.repository import HostRepository, SlotRepository
-from windrow_master.fleet.slices import Part, parts
+from windrow_master.fleet.slices import Part, next_cpu_slot, parts, room
 from windrow_master.fleet.states import Answer, SlotEvent, step_slot
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.conditions import ConditionCode, split
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import ClusterId, HostId, SlotId
-from windrow_proto.model import SlotGrant
+from windrow_proto.model import Isolation, SlotGrant
+from windrow_proto.units import MIB, Bytes
 
 SLOTS_PER_GRANT_MAX = 1_024
 """No gang is larger today; a larger list is a mistake."""
@@ -36,23 +40,35 @@ class SlotLeases:
         self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, expires_ns: int, actor: str
     ) -> tuple[SlotGrant, ...]:
         """Reserve free slots until a wall time; all of them, or Conflict and none."""
-        return tuple(
-            self._reserve(uow, slot, cluster_id, expires_ns, actor, "held").as_grant()
-            for slot in self._load(uow, slot_ids)
-        )
+        slots = self._load(uow, slot_ids)
+        held = tuple(self._reserve(uow, slot, cluster_id, expires_ns, actor, "held").as_grant() for slot in slots)
+        self._carve_for(uow, slots)
+        return held
 
     def grant(
-        self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, actor: str, reason: str
+        self,
+        uow: UnitOfWork,
+        slot_ids: Sequence[SlotId],
+        cluster_id: ClusterId,
+        actor: str,
+        reason: str,
+        cpus: int = 0,
+        memory_bytes: Bytes = NO_BYTES,
     ) -> tuple[SlotGrant, ...]:
-        """Give slots to a cluster to start on: free ones, or ones it has on hold; all of them, or Conflict and none."""
-        grants = []
-        for slot in self._load(uow, slot_ids):
+        """Give slots to a cluster to start on: free ones, or ones it has on hold; all of them, or Conflict and none.
+        cpus, memory_bytes: of their host, that it has with them."""
+        grants, slots = [], self._load(uow, slot_ids)
+        if cpus or memory_bytes:
+            _check_room(uow, slots[0].host_id, cpus, memory_bytes)
+        for number, slot in enumerate(slots):
             is_own_hold = slot.state is SlotState.RESERVED and slot.holder == cluster_id
             reserved = slot if is_own_hold else self._reserve(uow, slot, cluster_id, None, actor, reason)
-            started = self._move(uow, reserved, SlotEvent.START, actor, reason, hold_expires_ns=None)
+            taken: dict[str, object] = {} if number else {"cpus": cpus, "memory_bytes": memory_bytes}
+            started = self._move(uow, reserved, SlotEvent.START, actor, reason, hold_expires_ns=None, **taken)
             if started is None:
                 raise Conflict("The slot cannot be started on from its present state.", subject=slot.slot_id)
             grants.append(started.as_grant())
+        self._carve_for(uow, slots)
         return tuple(grants)
 
     def running(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
@@ -107,8 +123,9 @@ class SlotLeases:
         """A faulted slot was found sound: it is free, if nothing holds it."""
         if slot.holder is not None:
             return False
-        host = uow[HostRepository].get(slot.host_id)
-        part = next((one for one in parts(host) if one.slot_id == slot.slot_id), None) if host is not None else None
+        host, others = uow[HostRepository].get(slot.host_id), uow[SlotRepository].of_host(slot.host_id)
+        found = parts(host, _shares(others)) if host is not None else ()
+        part = next((one for one in found if one.slot_id == slot.slot_id), None)
         why = UNREPORTED if host is None or part is None else _closed(host, part)
         return self._move(uow, slot, SlotEvent.REVERIFIED, actor, reason, unavailable=why) is not None
 
@@ -116,7 +133,7 @@ class SlotLeases:
         """Make the slots of a host what its inventory and conditions say; returns held ones that are faulted now."""
         have = {slot.slot_id: slot for slot in uow[SlotRepository].of_host(host.host_id)}
         lost: list[SlotId] = []
-        for part in parts(host):
+        for part in parts(host, _shares(have.values())):
             slot = have.pop(part.slot_id, None) or self._adopt(uow, host, part)
             if slot is not None:
                 slot = self._shape(uow, slot, part)
@@ -124,23 +141,45 @@ class SlotLeases:
                 lost += self._offer(uow, host, slot, _closed(host, part), fault)
         for slot in have.values():
             lost += self._offer(uow, host, slot, UNREPORTED, False)
+        self._carve(uow, host)
         return tuple(lost)
+
+    def _carve_for(self, uow: UnitOfWork, slots: Sequence[Slot]) -> None:
+        """After these were taken: one more processor slot for each of their hosts that has no free one left."""
+        for host_id in sorted({one.host_id for one in slots if one.kind == CPU_KIND}):
+            host = uow[HostRepository].get(host_id)
+            if host is not None and host.inventory is not None:
+                self._carve(uow, host)
+
+    def _carve(self, uow: UnitOfWork, host: Host) -> None:
+        slots = uow[SlotRepository].of_host(host.host_id)
+        slot_id = next_cpu_slot(host, slots)
+        if slot_id is not None:
+            like = next((one for one in slots if one.kind == CPU_KIND), None)
+            tier = (like.tier, like.tier_reasons) if like is not None else ("", ())
+            part = Part(slot_id, CPU_KIND, Isolation.UNSPECIFIED)
+            self._offer(uow, host, self._add(uow, host, part, *tier), _closed(host, part), False)
 
     def _adopt(self, uow: UnitOfWork, host: Host, part: Part) -> Slot | None:
         """A new slot, or one whose card moved here from a host that has it no more; None while another host has it."""
         slot = uow[SlotRepository].get(part.slot_id)
         if slot is None:
-            slot = _shaped(Slot(part.slot_id, host.host_id, part.kind, None, changed_at_ns=uow.now_wall_ns), part)
-            uow[SlotRepository].add(slot)
-            uow.audit(f"host/{host.host_id}", "slot.add", part.slot_id, "inventory", {"kind": part.kind})
-            self._touch(uow, host.host_id)
-            return slot
+            return self._add(uow, host, part)
         if not may_move(uow, slot):
             return None
         moved = replace(slot, host_id=host.host_id, changed_at_ns=uow.now_wall_ns)
         uow.audit(f"host/{host.host_id}", "slot.move", part.slot_id, "the card is in another host now")
         self._touch(uow, slot.host_id)
         return self._swap(uow, slot, moved)
+
+    def _add(self, uow: UnitOfWork, host: Host, part: Part, tier: str = "", tier_reasons: tuple[str, ...] = ()) -> Slot:
+        new = Slot(part.slot_id, host.host_id, part.kind, None, changed_at_ns=uow.now_wall_ns)
+        slot = replace(_shaped(new, part), tier=tier, tier_reasons=tier_reasons)
+        uow[SlotRepository].add(slot)
+        why = "carved" if tier else "inventory"
+        uow.audit(f"host/{host.host_id}", "slot.add", part.slot_id, why, {"kind": part.kind})
+        self._touch(uow, host.host_id)
+        return slot
 
     def _shape(self, uow: UnitOfWork, slot: Slot, part: Part) -> Slot:
         """The slot with what its host says now that it is; what is held keeps what it was granted as."""
@@ -180,6 +219,8 @@ class SlotLeases:
             if slot is None:
                 raise NotFound("There is no such slot.", subject=slot_id)
             found.append(slot)
+        for host_id in sorted({slot.host_id for slot in found}):
+            uow[HostRepository].lock(host_id)
         return found
 
     def _reserve(
@@ -225,6 +266,8 @@ class SlotLeases:
         return after
 
     def _swap(self, uow: UnitOfWork, before: Slot, after: Slot) -> Slot | None:
+        if after.holder is None and (after.cpus or after.memory_bytes):
+            after = replace(after, cpus=0, memory_bytes=NO_BYTES)
         if not uow[SlotRepository].swap(before, after):
             return None
         self._touch(uow, after.host_id)
@@ -232,6 +275,25 @@ class SlotLeases:
 
     def _touch(self, uow: UnitOfWork, host_id: HostId) -> None:
         uow.after_commit(lambda: self._touched(host_id))
+
+
+def _shares(slots: Iterable[Slot]) -> int:
+    """How many processor slots are among these: their numbers have no gaps, since none ever goes away."""
+    return sum(one.kind == CPU_KIND for one in slots)
+
+
+def _check_room(uow: UnitOfWork, host_id: HostId, cpus: int, memory_bytes: Bytes) -> None:
+    """Raises Conflict where the host has not so much left."""
+    host = uow[HostRepository].get(host_id)
+    if host is None or host.inventory is None:
+        return
+    left = room(host, uow[SlotRepository].of_host(host_id))
+    if cpus > left.cpus:
+        said = f"{max(0, left.cpus)} of {host.inventory.cpu_count} processors free, and {cpus} are asked for"
+        raise Conflict(f"The host has {said}.", subject=host_id)
+    if memory_bytes > left.memory_bytes:
+        said = f"{max(0, left.memory_bytes) // MIB} MiB of memory free, and {memory_bytes // MIB} are asked for"
+        raise Conflict(f"The host has {said}.", subject=host_id)
 
 
 def _shaped(slot: Slot, part: Part) -> Slot:

@@ -64,6 +64,8 @@ slots = Table(
     Column("card_uuid", String(128)),
     Column("profile", String(32)),
     Column("share_milli", Whole, nullable=False, server_default="1000"),
+    Column("cpus", Whole, nullable=False, server_default="0"),
+    Column("memory_bytes", Whole, nullable=False, server_default="0"),
 )
 
 gpu_claims = Table(

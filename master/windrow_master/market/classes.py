@@ -55,7 +55,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class PriceLevel:
-    """How many GPUs, or hosts whose processors are offered, have one price."""
+    """How many GPUs, or hosts whose processors are offered, have one price. free: of hosts, those with any left."""
 
     price_per_hour: Microcents
     free: int
@@ -202,7 +202,7 @@ def _class(size: int, group: Sequence[Priced], known: Known, wanted: Wanted) -> 
         memory_bytes_per_s=_middle(speeds, GPU_MEMORY),
         matrix_operations_per_s=_middle(speeds, GPU_MATRIX),
         host_id=_host(on_host, wanted.min_gpus),
-        holders=() if free else tuple(dict.fromkeys(one.holder for one in listings if one.holder is not None)),
+        holders=() if free else tuple(dict.fromkeys(holder for one in listings for holder in one.holders)),
     )
 
 
@@ -216,7 +216,7 @@ def _free_on_hosts(free: Iterable[Priced]) -> dict[HostId, tuple[int, Microcents
     found: dict[HostId, tuple[int, Microcents]] = {}
     for one, price in free:
         count, before = found.get(one.host_id, (0, NOTHING))
-        found[one.host_id] = count + _count(one), max(before, price)
+        found[one.host_id] = count + (1 if one.is_gpu else one.cpus_free), max(before, price)
     return found
 
 

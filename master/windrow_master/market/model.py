@@ -68,8 +68,9 @@ class Ask:
 class Listing:
     """One slot of the fleet, as an offer counts it; memory of the GPU, or of the host for its processors. note: what
     there is to know of processes there; container_users: as of its host. cpus: processors of the host where the slot is
-    its processors; else 0. name: of the card, as its driver says it; up_bps, down_bps: of the host's link as measured,
-    None where it was not; card: the UUID of the card that it is, or is a part of; holder: who rents it."""
+    its processors; else 0; cpus_free: of these, which no work has. name: of the card, as its driver says it; up_bps,
+    down_bps: of the host's link as measured, None where it was not; card: the UUID of the card that it is, or is a part
+    of; holders: who rents it, or part of it where it is processors."""
 
     host_id: HostId
     owner: AccountId
@@ -84,6 +85,7 @@ class Listing:
     note: str = ""
     container_users: str = ""
     cpus: int = 0
+    cpus_free: int = 0
     name: str = ""
     region: str = ""
     up_bps: int | None = None
@@ -91,7 +93,7 @@ class Listing:
     is_verified: bool = False
     driver: str = ""
     card: GpuUuid | None = None
-    holder: ClusterId | None = None
+    holders: tuple[ClusterId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final
 from windrow_master.fleet.model import HOSTS_USERS
 from windrow_master.market.model import Ask, Listing, Offer, PriceUnit
 from windrow_master.market.prices import CPU, suggest
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import Microcents
 
 WHOLE_MILLI: Final = 1000
@@ -95,13 +95,13 @@ def _offer(tier: str, simulated: bool, found: Sequence[Listing], book: PriceBook
         isolation=found[0].isolation,
         notes=tuple(sorted({listing.note for listing in found if listing.note})),
         container_users=least_users(listing.container_users for listing in found),
-        on_one_host=_on_one_host(found),
-        free_on_one_host=_on_one_host(free),
+        on_one_host=_on_one_host((one.host_id, 1 if one.is_gpu else one.cpus) for one in found),
+        free_on_one_host=_on_one_host((one.host_id, 1 if one.is_gpu else one.cpus_free) for one in free),
     )
 
 
-def _on_one_host(listings: Iterable[Listing]) -> int:
-    counts: Counter[str] = Counter()
-    for listing in listings:
-        counts[listing.host_id] += 1 if listing.is_gpu else listing.cpus
+def _on_one_host(found: Iterable[tuple[HostId, int]]) -> int:
+    counts: Counter[HostId] = Counter()
+    for host_id, count in found:
+        counts[host_id] += count
     return max(counts.values(), default=0)

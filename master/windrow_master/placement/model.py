@@ -48,7 +48,7 @@ class SlotOffer:
     """One slot of a host as it stands: what it is, what it costs, and why it cannot be had, if so.
 
     taken: None when the slot can be granted, else the reason in words ("in use", "unavailable: MIG is on").
-    is_back_soon: whether that passes by itself, in moments.
+    is_back_soon: whether that passes by itself, in moments; cpus_back, memory_back_bytes: of its host, free with it.
     gpu_name: of the card; gpu_memory_bytes: of the slot itself; profile: of a slice of a card, else empty.
     """
 
@@ -62,6 +62,8 @@ class SlotOffer:
     isolation: Isolation = Isolation.UNSPECIFIED
     profile: str = ""
     is_back_soon: bool = False
+    cpus_back: int = 0
+    memory_back_bytes: Bytes = NO_BYTES
 
     @property
     def is_gpu(self) -> bool:

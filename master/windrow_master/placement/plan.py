@@ -34,7 +34,7 @@ from windrow_master.placement.model import (
     Weights,
 )
 from windrow_master.placement.refusal import Placed, explain, ways
-from windrow_proto.units import MICROCENTS_PER_UNIT, Microcents, money_text
+from windrow_proto.units import MICROCENTS_PER_UNIT, Bytes, Microcents, money_text
 
 KEPT_LOSERS: Final = 16
 """How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
@@ -114,12 +114,18 @@ def _fits_soon(request: Request, snapshot: Snapshot, weights: Weights) -> bool:
     hosts = snapshot.candidates
     if not any(host.is_back_soon or any(slot.is_back_soon for slot in host.slots) for host in hosts):
         return False
-    then = tuple(_heard(replace(host, slots=tuple(map(_back, host.slots)))) for host in hosts)
+    then = tuple(_heard(_cleaned(host)) for host in hosts)
     return bool(_search(request, replace(snapshot, candidates=then), weights).members)
 
 
 def _heard(host: Candidate) -> Candidate:
     return replace(host, link_state="online", is_settled=True, is_back_soon=False) if host.is_back_soon else host
+
+
+def _cleaned(host: Candidate) -> Candidate:
+    cpus = host.cpus_free + sum(slot.cpus_back for slot in host.slots)
+    memory = Bytes(host.memory_free_bytes + sum(slot.memory_back_bytes for slot in host.slots))
+    return replace(host, slots=tuple(map(_back, host.slots)), cpus_free=cpus, memory_free_bytes=memory)
 
 
 def _back(slot: SlotOffer) -> SlotOffer:

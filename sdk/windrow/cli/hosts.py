@@ -517,7 +517,7 @@ def gpu_cut(
 
 
 def free_text(offer: dict[str, Any]) -> str:
-    """How much of a tier is free, and of what: `23 of 160 GPUs`; of processors each host has one share."""
+    """How much of a tier is free, and of what: `23 of 160 GPUs`; of processors the hosts that have any left."""
     noun = "host" if offer["unit"] == "processor" else "slice" if ":" in offer["tier"] else "GPU"
     return f"{offer['free']} of {offer['total']} {noun}{'' if offer['total'] == 1 else 's'}"
 

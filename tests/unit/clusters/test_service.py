@@ -313,8 +313,8 @@ async def test_a_slot_is_scrubbed_between_the_end_of_its_work_and_the_next_holde
     assert set(m.slots().values()) == {"stopping"}
     m.receipt(spec, 2, 5, final=True, end_reason="deleted")
     assert set(m.slots().values()) == {"scrubbing"}
-    with pytest.raises(NoCapacity, match="in use"):
-        await m.create()
+    with pytest.raises(NoCapacity, match="too few processors"):
+        await m.create(cpus=4)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
     assert set(m.slots().values()) == {"free"}
     rows = m.read(lambda uow: uow.audit_log.list(spec.slots[0].slot_id))
@@ -407,14 +407,15 @@ async def test_leases_are_renewed_while_the_host_is_online_and_the_work_lives(m)
 
 
 async def test_two_clusters_do_not_share_a_processor_slot(m):
-    await m.create()
-    with pytest.raises(NoCapacity, match="in use"):
+    views = [await m.create() for _ in range(4)]
+    assert len({slot.slot_id for view in views for slot in view.workloads[0].slots}) == 4
+    with pytest.raises(NoCapacity, match="too few processors"):
         await m.create()
 
 
 async def test_simulated_hosts_serve_only_those_who_ask_for_them(m):
     m.join(OTHER, simulated=True, runtimes=("simulated",))
-    view = await m.create(simulated=True)
+    view = await m.create(simulated=True, cpus=4)
     assert (view.workloads[0].host_id, view.workloads[0].runtime) == (OTHER, "simulated")
     offers = await m.clusters.offers()
     assert [(offer.tier, offer.simulated, offer.free) for offer in offers] == [("cpu/C", False, 1), ("cpu/C", True, 0)]
@@ -428,7 +429,7 @@ async def test_an_offer_counts_and_prices_no_host_that_is_offline_or_drained(m, 
         await m.market.set_ask(owner, tier, Microcents(price), "account/1")
     (both,) = await m.clusters.offers()
     assert (both.price_per_hour, both.free, both.total, both.hosts) == (0, 2, 2, 2)
-    await m.create()
+    await m.create(cpus=4)
     (m.link if isinstance(gone, LinkEvent) else m.decide)(gone, OTHER)
     (rest,) = await m.clusters.offers()
     assert (rest.price_per_hour, rest.free, rest.total, rest.hosts) == (7, 0, 1, 1)
@@ -469,7 +470,7 @@ async def test_a_slice_is_rented_by_its_profile_at_its_share_of_the_cards_price(
 
 
 async def test_a_slot_that_is_being_cleaned_up_after_work_that_ended_is_back_in_a_moment(m):
-    _, spec = await m.running(argv=("true",))
+    _, spec = await m.running(argv=("true",), cpus=4)
     with pytest.raises(NoCapacity) as refused:
         await m.create()
     assert refused.value.retry_after_ns == 0

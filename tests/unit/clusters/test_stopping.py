@@ -298,8 +298,8 @@ async def test_a_start_that_breaks_half_way_is_as_if_it_had_not_been(m, monkeypa
 async def test_a_start_is_refused_as_a_creation_is_and_it_stays_stopped(m):
     cluster_id = await stopped(m)
     clean = await m.cluster(cluster_id)
-    other = await m.create()
-    with pytest.raises(NoCapacity, match="in use"):
+    other = await m.create(cpus=4)
+    with pytest.raises(NoCapacity, match="too few processors"):
         await start(m, cluster_id)
     await m.clusters.delete(principal(), other.cluster.cluster_id)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)

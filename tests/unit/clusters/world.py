@@ -218,7 +218,11 @@ class Market:
         return (await self.clusters.get(OPERATOR, cluster_id)).workloads[0]
 
     def slots(self, host_id=HOST):
-        return {slot.slot_id: slot.state.value for slot in self.read(lambda uow: uow[SlotRepository].of_host(host_id))}
+        """The states of the slots of a host, without the free processor slot beside those in use."""
+        found = self.read(lambda uow: uow[SlotRepository].of_host(host_id))
+        is_used = any(slot.kind == "cpu" and slot.state.value != "free" for slot in found)
+        shown = [one for one in found if not (is_used and one.kind == "cpu" and one.state.value == "free")]
+        return {slot.slot_id: slot.state.value for slot in shown}
 
     def balance(self, account=OWNER):
         return self.read(lambda uow: self.market.balance(uow, account))

@@ -22,7 +22,9 @@ def listing(host: str = "a", owner: AccountId = A, free: bool = True, **more: An
 
 
 HOST_A = [listing(card=GpuUuid(f"GPU-{one}"), up_bps=100, is_verified=True, driver="550.54.15") for one in range(4)]
-HOST_B = [listing("b", B, free=False, up_bps=50, driver="535.1", holder=ClusterId(f"cluster_{one}")) for one in "xy"]
+HOST_B = [
+    listing("b", B, free=False, up_bps=50, driver="535.1", holders=(ClusterId(f"cluster_{one}"),)) for one in "xy"
+]
 KNOWN = Known({HostId("a"): 0.99}, {GpuUuid("GPU-0"): {GPU_MEMORY: 5e11}, GpuUuid("GPU-1"): {GPU_MEMORY: 3e11}})
 
 
@@ -83,10 +85,10 @@ def test_only_a_full_class_has_holders_and_the_first_known_end_counts() -> None:
 
 
 def test_processors_are_counted_by_the_host_and_a_slice_has_no_speed_of_its_card() -> None:
-    cores = [replace(listing(host), tier="cpu/B", is_gpu=False, cpus=16, name="") for host in "ab"]
+    cores = [replace(listing(host), tier="cpu/B", is_gpu=False, cpus=16, cpus_free=9, name="") for host in "ab"]
     part = replace(HOST_A[0], tier="h100:1g.10gb/A")
     processors, sliced = classes([*cores, part], BOOK, KNOWN)
-    assert (processors.on_one_host, processors.free_on_one_host, processors.total) == (16, 16, 2)
+    assert (processors.on_one_host, processors.free_on_one_host, processors.total) == (16, 9, 2)
     assert sliced.memory_bytes_per_s is None
 
 

@@ -40,9 +40,9 @@ def test_an_offer_shows_the_lowest_price_that_can_be_had() -> None:
 def test_a_tier_says_how_many_gpus_or_processors_one_host_has() -> None:
     (offer,) = offers([listing(), listing(free=False), listing(host="b", free=False)], PriceBook([]))
     assert (offer.on_one_host, offer.free_on_one_host) == (2, 1)
-    cores = replace(listing(tier="cpu/A"), is_gpu=False, cpus=4)
+    cores = replace(listing(tier="cpu/A"), is_gpu=False, cpus=4, cpus_free=3)
     (offer,) = offers([cores, replace(cores, host_id=HostId("b"), cpus=16, is_free=False)], PriceBook([]))
-    assert (offer.on_one_host, offer.free_on_one_host) == (16, 4)
+    assert (offer.on_one_host, offer.free_on_one_host) == (16, 3), "a part of the first is in use"
 
 
 def test_simulated_slots_never_mix_with_real_ones() -> None:

@@ -10,7 +10,7 @@ from windrow_master.identity.model import Role
 from windrow_master.market.model import FEES, MINT, Transfer, TransferKind, account_of
 from windrow_master.market.offers import PriceBook
 from windrow_master.market.repository import LedgerRepository
-from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId, TransferId
+from windrow_proto.ids import AccountId, ClusterId, GpuUuid, HostId, SlotId, TransferId
 from windrow_proto.model import GpuFacts, Inventory
 from windrow_proto.units import DAY, MICROCENTS_PER_UNIT, Microcents
 
@@ -79,6 +79,18 @@ def test_a_host_is_counted_in_each_tier_in_which_it_has_a_gpu_or_processors():
         tier: (sum(one.hosts.counts.values()), sum(one.gpus.counts.values())) for (_, tier), one in found.items()
     }
     assert counted == {"h100/A": (2, 1), "h100/B": (1, 1), "cpu/B": (1, 0)}
+
+
+def test_of_processors_the_part_that_work_has_earns_and_the_rest_is_idle_however_many_slots_there_are():
+    def share(number, cpus=0):
+        state = SlotState.RUNNING if cpus else SlotState.FREE
+        holder = ClusterId("cluster_a") if cpus else None
+        return Slot(SlotId(f"{HOST}/cpu/{number}"), HOST, "cpu", None, state, tier="cpu/B", cpus=cpus, holder=holder)
+
+    whole = glance([entry(host(inventory=Inventory(cpu_count=16)), share(0))], PriceBook(())).idle_per_hour
+    shares = [share(0, 3), share(1), share(2, 1), share(3)]
+    sums = glance([entry(host(inventory=Inventory(cpu_count=16)), *shares)], PriceBook(()))
+    assert (sums.rented_per_hour, sums.idle_per_hour) == (whole * 4 // 16, whole * 12 // 16)
 
 
 def test_the_earnings_of_an_owner_are_those_of_its_own_hosts():

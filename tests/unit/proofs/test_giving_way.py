@@ -15,7 +15,9 @@ from windrow_master.fleet.model import ProofOutcome
 from windrow_proto.errors import Conflict, NoCapacity
 from windrow_proto.model import CommandKind
 
-ASKED = ClusterRequest(argv=("true",))
+ALL = 4
+"""Processors of the host: with fewer a request fits beside a proof of its processors."""
+ASKED = ClusterRequest(argv=("true",), cpus=ALL)
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ async def test_a_renter_who_finds_no_room_comes_first(m):
     m.inside.said = b""
     async with proving(m) as proofs, asyncio.TaskGroup() as group:
         spec = await started(m)
-        renting = group.create_task(m.create(principal(OWNER)))
+        renting = group.create_task(m.create(principal(OWNER), cpus=ALL))
         await ended(m, spec)
         view = await renting
         one = await proved(m, proofs)
@@ -88,7 +90,7 @@ async def test_a_proof_that_has_seen_all_and_is_being_cleared_up_is_waited_for_a
     async with proving(m) as proofs, asyncio.TaskGroup() as group:
         waits, spec = asked_to_end(proofs), await started(m)
         await commanded(m, CommandKind.DELETE)
-        renting = group.create_task(m.create(principal(OWNER)))
+        renting = group.create_task(m.create(principal(OWNER), cpus=ALL))
         await waits.wait()
         await ended(m, spec)
         view, one = await renting, await proved(m, proofs)
@@ -107,7 +109,7 @@ async def test_a_proof_that_is_over_between_the_refusal_and_the_waiting_refuses_
             return await give_way(hosts)
 
         monkeypatch.setattr(m.tests.proofs, "give_way", late)
-        view = await m.create(principal(OWNER))
+        view = await m.create(principal(OWNER), cpus=ALL)
     assert view.cluster.phase is ClusterPhase.CREATING
 
 
@@ -117,7 +119,7 @@ async def test_what_a_master_before_this_one_had_rented_is_waited_for(m, asked_t
     async with proving(m, is_automatic=False) as proofs, asyncio.TaskGroup() as group:
         waits = asked_to_end(proofs)
         await proved(m, proofs)
-        renting = group.create_task(m.create(principal(OWNER)))
+        renting = group.create_task(m.create(principal(OWNER), cpus=ALL))
         await waits.wait()
         await ended(m, spec)
         view = await renting
@@ -129,18 +131,18 @@ async def test_a_host_that_does_not_end_a_proof_in_time_refuses_for_now_and_late
         waits = asked_to_end(proofs)
         await started(m)
         await commanded(m, CommandKind.DELETE)
-        renting = asyncio.gather(m.create(principal(OWNER)), return_exceptions=True)
+        renting = asyncio.gather(m.create(principal(OWNER), cpus=ALL), return_exceptions=True)
         await waits.wait()
         m.clock.advance(GIVE_WAY_NS)
         (refused,) = await renting
         assert isinstance(refused, NoCapacity)
         assert (refused.code, refused.retry_after_ns) == ("no_capacity", SOON_NS)
-        assert "1 in use, stopping" in refused.detail
+        assert "too few processors (3 free, you ask for 4)" in refused.detail
 
         waits.clear()
         m.clock.advance(LEAVING_NS)
         with pytest.raises(NoCapacity) as later:
-            await m.create(principal(OWNER))
+            await m.create(principal(OWNER), cpus=ALL)
         assert (later.value.retry_after_ns, waits.is_set()) == (0, False), "nobody waits for it any more"
         assert not (await m.clusters.plan(principal(OWNER), ASKED)).members
 
@@ -158,7 +160,7 @@ async def test_processors_that_a_proof_of_gpus_needs_are_waited_for_as_well(m, a
 async def test_what_was_stopped_is_started_again_where_a_proof_runs(m, asked_to_end):
     async with proving(m, is_automatic=False) as proofs, asyncio.TaskGroup() as group:
         waits = asked_to_end(proofs)
-        cluster_id, work = await m.running()
+        cluster_id, work = await m.running(cpus=ALL)
         await m.clusters.stop(principal(OWNER), cluster_id)
         await ended(m, work)
         await proofs.ask(HOST, OWNER, "account/account_owner")

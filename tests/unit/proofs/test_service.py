@@ -305,7 +305,7 @@ async def test_a_master_that_died_in_between_ends_what_it_had_rented(m):
         await ended(m, spec)
     assert one.words == "Not finished: the Master was restarted meanwhile."
     assert (await m.cluster(spec.cluster_id)).phase is ClusterPhase.DELETED
-    assert m.slots() == {f"{HOST}/cpu/0": "free"}
+    assert set(m.slots().values()) == {"free"}
 
 
 @pytest.mark.parametrize("error", [StorageFailed("for a moment"), ZeroDivisionError("of one row")])
@@ -321,7 +321,7 @@ async def test_a_test_rental_that_its_walk_could_not_end_is_ended_by_the_next_lo
         await ended(m, spec)
     assert one.outcome is ProofOutcome.UNFINISHED
     assert (await m.cluster(spec.cluster_id)).reason == LEFT
-    assert m.slots() == {f"{HOST}/cpu/0": "free"}
+    assert set(m.slots().values()) == {"free"}
 
 
 async def test_a_test_rental_that_an_earlier_master_left_behind_a_proof_that_is_over_is_ended(m):
@@ -331,7 +331,7 @@ async def test_a_test_rental_that_an_earlier_master_left_behind_a_proof_that_is_
         await m.clusters.create(rental.principal(m.clock.wall_ns()), asked, "proof_of_before", is_proof=True)
         spec = await started(m)
         await ended(m, spec)
-    assert m.slots() == {f"{HOST}/cpu/0": "free"}
+    assert set(m.slots().values()) == {"free"}
 
 
 async def test_a_strangers_process_is_still_refused_where_the_masters_own_runs(m):
