@@ -290,6 +290,7 @@ class ClusterLifecycle:
         if workload.phase is WorkPhase.GONE and workload.delete_command is not None and not workload.is_released:
             self._fleet.slots_released(uow, workload.slots, f"host/{workload.host_id}", "nothing of the work is left")
             workload = replace(workload, is_released=True)
+            self._fleet.changes(uow, workload.host_id)
         uow[WorkloadRepository].save(workload)
         cluster = uow[ClusterRepository].get(workload.cluster_id)
         if cluster is not None:
@@ -437,6 +438,7 @@ class ClusterLifecycle:
             # It went by itself; the order still goes out, since its tombstone keeps it from ever coming back.
             self._fleet.slots_released(uow, after.slots, actor, "nothing of the work is left")
             after = replace(after, is_released=True)
+            self._fleet.changes(uow, after.host_id)
         uow[WorkloadRepository].save(after)
 
     def _finish(

@@ -1,7 +1,7 @@
 """Messages of clusters to the packages above them: volumes that they are to have, ranks that failed, jobs that made
 them, and limits of hosts. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow_master.clusters.model import Cluster, Workload
@@ -57,4 +57,6 @@ class HostLimit:
 
 @dataclass(frozen=True, slots=True)
 class HostLimits(Question[Mapping[HostId, HostLimit]]):
-    """Asks for the hosts that have a limit."""
+    """Asks for the hosts that have a limit. hosts: among these alone; None: among all."""
+
+    hosts: Sequence[HostId] | None = None

@@ -21,7 +21,7 @@ from windrow_master.clusters.model import (
 )
 from windrow_master.clusters.tables import clusters, service_traffic, workloads
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, flat, page, readable, settable
+from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, readable, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -41,11 +41,8 @@ _BY_KEY: Final = Found(
     ),
     lambda row: (_cluster(row), bytes(row["request_sha256"])),
 )
-_COUNT: Final = Made(
-    select(func.count().label("number")).select_from(clusters).where(clusters.c.account_id == bindparam("account"))
-)
 _TRAFFIC: Final = Made(select(service_traffic).where(service_traffic.c.cluster_id == bindparam("wanted")))
-_COMMITTED: Final = Made(
+_COMMITMENTS: Final = (
     select(
         workloads.c.host_id,
         func.sum(workloads.c.cpus).label("cpus"),
@@ -55,6 +52,8 @@ _COMMITTED: Final = Made(
     .where(workloads.c.is_released.is_(False))
     .group_by(workloads.c.host_id)
 )
+_COMMITTED: Final = Made(_COMMITMENTS)
+_COMMITTED_ON: Final = Made(_COMMITMENTS.where(is_one_of_few(workloads.c.host_id)))
 _IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
     select(clusters).where(_IS_LIVING),
@@ -202,11 +201,6 @@ class ClusterRepository(Repository):
         """Those of them whose members are joined by tunnels."""
         return _IN_TUNNELS.readable(self._connection)
 
-    def count(self, account_id: AccountId) -> int:
-        """Return how many clusters an account ever asked for."""
-        (row,) = _COUNT.rows(self._connection, {"account": account_id})
-        return int(row["number"])
-
     def counts(self) -> Mapping[ClusterPhase, int]:
         """The number in each phase of whatever is neither deleted, failed nor stopped."""
         return {ClusterPhase(row["phase"]): int(row["number"]) for row in _COUNTS.rows(self._connection, {})}
@@ -281,9 +275,12 @@ class WorkloadRepository(Repository):
         """The clusters of which something still holds slots."""
         return [ClusterId(row["cluster_id"]) for row in _HOLDING.rows(self._connection, {})]
 
-    def committed(self) -> dict[HostId, Committed]:
-        """Return the resources asked of each host by the work that still holds slots there."""
-        rows = _COMMITTED.rows(self._connection, {})
+    def committed(self, host_ids: Sequence[HostId] | None = None) -> dict[HostId, Committed]:
+        """Return the resources asked of each host, or of each of these, by the work that still holds slots there."""
+        if host_ids is None:
+            rows = _COMMITTED.rows(self._connection, {})
+        else:
+            rows = [row for wanted in few(host_ids) for row in _COMMITTED_ON.rows(self._connection, wanted)]
         return {
             one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"])), int(one["works"]))
             for one in rows

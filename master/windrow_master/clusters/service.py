@@ -27,6 +27,7 @@ from windrow_master.clusters.model import (
     WorkPhase,
 )
 from windrow_master.clusters.needs import Evict, Look, Needs, Ready
+from windrow_master.clusters.nominations import Nominations
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
 from windrow_master.clusters.reports import has_results
@@ -48,6 +49,7 @@ from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
 from windrow_master.market.model import PROOF_ACCOUNT, Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
+from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.secrets.service import SecretService
@@ -113,6 +115,7 @@ class ClusterService:
             service_place,
         )
         self._placer = Placer(fleet, market)
+        self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
         self._queue = WorkQueue[ClusterId](clock)
@@ -145,10 +148,10 @@ class ClusterService:
         `create`. Raises BudgetTooSmall, SpendingLimitReached."""
         request = checked(request, ClusterId("cluster_preview"))
 
-        def read(uow: UnitOfWork) -> Preview:
+        def read(uow: UnitOfWork, among: Nominated | None) -> Preview:
             self.check_secrets(uow, principal.account_id, request)
             uow.publish(VolumesAsked(principal.account_id, request.volumes))
-            answer = self._starter.placed(uow, principal.account_id, request, budget=budget)
+            answer = self._starter.placed(uow, principal.account_id, request, budget=budget, among=among)
             balance = self._market.balance(uow, principal.account_id)
             proofs_on: tuple[HostId, ...] = ()
             if isinstance(answer, Refusal):
@@ -161,7 +164,9 @@ class ClusterService:
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)
 
-        return await self._store.read(read)
+        return await self.nominations.placed(
+            principal.account_id, request, lambda among: self._store.read(partial(read, among=among)), is_preview=True
+        )
 
     async def create(
         self,
@@ -273,7 +278,7 @@ class ClusterService:
         budget: Microcents | None,
     ) -> tuple[Operation, ClusterView] | Needs:
 
-        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView] | Needs:
+        def change(uow: UnitOfWork, among: Nominated | None) -> tuple[Operation, ClusterView] | Needs:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
@@ -287,7 +292,7 @@ class ClusterService:
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget)
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
@@ -296,7 +301,12 @@ class ClusterService:
             self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
             return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
 
-        return await self._store.write(change, name="cluster.create")
+        return await self.nominations.placed(
+            principal.account_id,
+            request,
+            lambda among: self._store.write(partial(change, among=among), name="cluster.create"),
+            is_proof=is_proof,
+        )
 
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
         """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""

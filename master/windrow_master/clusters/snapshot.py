@@ -24,6 +24,7 @@ from windrow_master.fleet.slices import with_one_cpu_slot
 from windrow_master.market.classes import Known, MachineClass, Wanted, classes, with_end
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
+from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
 from windrow_master.placement.service import plan
 from windrow_master.store.unit import UnitOfWork
@@ -42,12 +43,17 @@ ENDS_MAX: Final = 500
 """Clusters looked at for when a full machine class is free again; the end that is found holds without the others."""
 
 
+class Missed(Exception):
+    """A request fits on none of the hosts that were nominated for it."""
+
+
 class Placer:
     """Takes snapshots; the decision itself is placement's."""
 
     def __init__(self, fleet: FleetService, market: MarketService) -> None:
         self._fleet, self._market, self._whereabouts = fleet, market, Whereabouts(fleet)
-        self._last: tuple[PriceBook, _Known] = PriceBook(()), {}  # one value: readers have threads of their own
+        self._known: _Known = {}
+        self._turns: dict[AccountId, int] = {}
 
     def place(
         self,
@@ -57,18 +63,21 @@ class Placer:
         is_proof: bool = False,
         but: frozenset[HostId] = frozenset(),
         is_private: bool = False,
+        among: Nominated | None = None,
     ) -> Placement | Refusal:
         """Return the places where this request would run now, or why nowhere. but: hosts that are left out.
         is_private: its members meet in a network of their own, so that it does not matter whether their hosts see
-        each other."""
-        # The same for a preview and the creation after it, another one for the next request: equal hosts take turns.
-        seed = f"{account_id}|{uow[ClusterRepository].count(account_id)}"
-        snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
-        wanted = placement_request(request, account_id, seed, is_proof)
+        each other. among: hosts that alone are looked at; raises Missed where it fits on none of them."""
+        snapshot = _open(self.snapshot(uow, request.cpus, None if among is None else among.hosts), but, is_private)
+        wanted = placement_request(request, account_id, self.tie_seed(account_id), is_proof)
         if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
             wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
         wanted, snapshot = self._whereabouts.known(uow, wanted, snapshot)
         found = plan(wanted, snapshot)
+        if among is not None:
+            if isinstance(found, Refusal):
+                raise Missed
+            return among.recorded(found)
         if isinstance(found, Placement) or is_proof:
             return found
         empty = _open(Snapshot(self._vacated(uow, request.cpus)), but, is_private)
@@ -91,29 +100,42 @@ class Placer:
             found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns), limit))
         return tuple(found)
 
-    def snapshot(self, uow: UnitOfWork, cpus: int) -> Snapshot:
-        """The fleet at this moment, without retired hosts, with prices for a request of so many processors."""
-        book = self._market.book(uow)
-        committed, limits = uow[WorkloadRepository].committed(), uow.ask(HostLimits())
-        last, known = self._last
-        if not book.says_the_same(last) or len(known) > KNOWN_MAX:
-            known = {}
-            self._last = book, known
-        found: list[Candidate] = []
-        for host, present in self._fleet.hosts.with_slots(uow):
+    def tie_seed(self, account_id: AccountId) -> str:
+        """The same for a preview and the creation after it, another one for the next request: equal hosts take
+        turns."""
+        return f"{account_id}|{self._turns.get(account_id, 0)}"
+
+    def turn(self, account_id: AccountId) -> None:
+        """A request of this account has its place."""
+        self._turns[account_id] = self._turns.get(account_id, 0) + 1
+
+    def snapshot(self, uow: UnitOfWork, cpus: int, hosts: Sequence[HostId] | None = None) -> Snapshot:
+        """The fleet at this moment; `candidates` says of what."""
+        return Snapshot(self.candidates(uow, cpus, hosts))
+
+    def candidates(self, uow: UnitOfWork, cpus: int, hosts: Sequence[HostId] | None = None) -> tuple[Candidate, ...]:
+        """All hosts, or these, at this moment, without retired ones, with prices for a request of so many processors.
+        With `hosts` nothing is read that grows with the fleet."""
+        rows = self._fleet.hosts.with_slots(uow, hosts)
+        book = self._market.book(uow, None if hosts is None else {host.owner_account for host, _ in rows})
+        committed, limits = uow[WorkloadRepository].committed(hosts), uow.ask(HostLimits(hosts))
+        if len(self._known) > KNOWN_MAX:
+            self._known = {}
+        known, found = self._known, list[Candidate]()
+        for host, present in rows:
             if host.admin_state is AdminState.RETIRED:
                 continue
             # Rows that did not change give the values they gave before (store/prepared.py), and so the same candidate.
             is_settled = host.is_settled_once_heard(uow.now_wall_ns)
             slots, taken = tuple(present), committed.get(host.host_id, _NOTHING)
             limit = limits.get(host.host_id, _UNLIMITED)
-            made_of = host, slots, taken, is_settled, limit
+            made_of = host, slots, taken, is_settled, limit, book.counting_for(host.owner_account)
             before = known.get((host.host_id, cpus))
             if before is None or not _is_same(before[0], made_of):
                 made = _candidate(host, slots, taken, book, cpus, is_settled, limit)
                 before = known[host.host_id, cpus] = made_of, made
             found.append(before[1])
-        return Snapshot(tuple(found))
+        return tuple(found)
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """Return the offers of what can be rented or is rented, by tier."""

@@ -20,6 +20,7 @@ from windrow_master.clusters.states import ClusterEvent, answer, noted
 from windrow_master.identity.model import Principal
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
+from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Chosen, Placement, Refusal
 from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork
@@ -44,25 +45,31 @@ class Starter:
         request: ClusterRequest,
         is_proof: bool = False,
         budget: Microcents | None = None,
+        among: Nominated | None = None,
     ) -> Placement | Refusal:
         """Return the places where it would run: on hosts that see each other, or else on others, if a network can be
-        made for them. budget: what all of it may cost; None: as was asked. Raises BudgetTooSmall where that does not
-        pay for a minute of any."""
+        made for them. budget: what all of it may cost; None: as was asked. among: as of `Placer.place`. Raises
+        BudgetTooSmall where the budget does not pay for a minute of any."""
         budget = request.budget if budget is None else budget
-        found = self._placed(uow, account_id, request, is_proof)
+        found = self._placed(uow, account_id, request, is_proof, among)
         place = found.without_proofs if isinstance(found, Refusal) else found
         if budget is None or place is None or end_limits.least_budget(place.price_per_hour) <= budget:
             return found
         request = replace(request, max_price_per_hour=end_limits.dearest(budget))
-        found = self._placed(uow, account_id, request, is_proof)
+        found = self._placed(uow, account_id, request, is_proof, among)
         if isinstance(found, Refusal) and found.without_proofs is None:
             raise BudgetTooSmall(budget, place.price_per_hour)
         return found
 
     def _placed(
-        self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, is_proof: bool
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        request: ClusterRequest,
+        is_proof: bool,
+        among: Nominated | None,
     ) -> Placement | Refusal:
-        found = self._placer.place(uow, request, account_id, is_proof)
+        found = self._placer.place(uow, request, account_id, is_proof, among=among)
         if isinstance(found, Placement) or request.hosts == 1:
             return found
         private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
@@ -76,11 +83,12 @@ class Starter:
         request: ClusterRequest,
         is_proof: bool = False,
         budget: Microcents | None = None,
+        among: Nominated | None = None,
     ) -> Ready | Needs:
         """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity and
         BudgetTooSmall. It writes nothing. is_proof: at most at the suggested price, so that nobody grows rich by being
-        tried. budget: as for `placed`."""
-        found = self.placed(uow, account_id, request, is_proof, budget)
+        tried. budget, among: as for `placed`."""
+        found = self.placed(uow, account_id, request, is_proof, budget, among)
         if isinstance(found, Refusal):
             return eviction(found)
         if is_proof:
@@ -102,6 +110,7 @@ class Starter:
         needs_login: bool,
     ) -> Cluster:
         """The row of a new cluster as its command goes out: it has passed through its first phases at once."""
+        self._placer.turn(account_id)
         new = Cluster(
             cluster_id=cluster_id,
             account_id=account_id,

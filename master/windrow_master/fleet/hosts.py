@@ -42,7 +42,6 @@ from windrow_master.fleet.states import (
     step_verify,
 )
 from windrow_master.fleet.verification_repository import VerificationRepository
-from windrow_master.loops import each_alone
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
 from windrow_proto.conditions import ConditionCode, heading_of, split
@@ -118,13 +117,12 @@ class HostRegistry:
     ) -> Sequence[tuple[Host, list[Slot]]]:
         """These hosts, or all, each with its slots."""
         hosts, rows = uow[HostRepository], uow[SlotRepository]
-        if host_ids is not None:
-            found = each_alone("host_view", sorted(host_ids), lambda one: (hosts.get(one), list(rows.of_host(one))))
-            return [(host, slots) for host, slots in found if host is not None]
+        wanted = None if host_ids is None else sorted(set(host_ids))
         by_host: dict[HostId, list[Slot]] = {}
-        for slot in rows.list_all():
+        for slot in rows.list_all() if wanted is None else rows.of_hosts(wanted):
             by_host.setdefault(slot.host_id, []).append(slot)
-        return [(host, by_host.get(host.host_id, [])) for host in hosts.list_all()]
+        found = hosts.list_all() if wanted is None else hosts.some(wanted)
+        return [(host, by_host.get(host.host_id, [])) for host in found]
 
     def is_online(self, uow: UnitOfWork, host_id: HostId) -> bool:
         """True if its link is up, by its row."""

@@ -27,7 +27,7 @@ from windrow_master.fleet.model import (
     VerifyState,
 )
 from windrow_master.fleet.tables import commands, gpu_claims, grants, hosts, slots
-from windrow_master.store.prepared import Found, Made, flat, page, settable
+from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -47,6 +47,12 @@ _SAVE_HOST: Final = Made(
 )
 _LOCK_HOST: Final = Made(
     select(hosts.c.host_id).where(hosts.c.host_id == bindparam("wanted")).with_for_update(key_share=True)
+)
+_FEW_HOSTS: Final = Found(
+    select(hosts).where(is_one_of_few(hosts.c.host_id)), lambda row: _host(row), attrgetter("host_id")
+)
+_SLOTS_OF_FEW: Final = Found(
+    select(slots).where(is_one_of_few(slots.c.host_id)), lambda row: _slot(row), attrgetter("slot_id")
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
@@ -141,6 +147,10 @@ class HostRepository(Repository):
         """Every host, retired ones too, in the order of their joining."""
         return _ALL_HOSTS.readable(self._connection)
 
+    def some(self, host_ids: Sequence[HostId]) -> Sequence[Host]:
+        """Those of these hosts that are there and can be read."""
+        return [host for wanted in few(host_ids) for host in _FEW_HOSTS.readable(self._connection, wanted)]
+
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
         """The hosts of one account."""
         query = select(hosts).where(hosts.c.owner_account == account_id).order_by(hosts.c.host_id)
@@ -219,6 +229,10 @@ class SlotRepository(Repository):
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
         return _SLOTS_OF_HOST.readable(self._connection, {"wanted": host_id})
+
+    def of_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Slot]:
+        """The slots of these hosts, those of one host in the order of their ids."""
+        return [slot for wanted in few(host_ids) for slot in _SLOTS_OF_FEW.readable(self._connection, wanted)]
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
         """The slots one cluster holds."""

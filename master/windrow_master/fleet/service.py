@@ -105,6 +105,7 @@ class FleetService:
         self._findings: dict[HostId, Findings] = {}
         self._returned: set[HostId] = set()
         self._listeners: list[Callable[[Collection[HostId]], None]] = []
+        self._touch_listeners: list[Callable[[HostId], None]] = []
         self._due: dict[str, int] = {}
         self._is_alarmed = False
 
@@ -167,6 +168,10 @@ class FleetService:
     ) -> CommandId:
         """Queue a command for a host; it goes after the commit, or when the host is back."""
         return self.commands.issue(uow, host_id, command, not_after_ns, subject=subject, actor=actor)
+
+    def changes(self, uow: UnitOfWork, host_id: HostId) -> None:
+        """Something else about what a host has free changes with this unit of work."""
+        uow.after_commit(lambda: self._touch(host_id))
 
     # --- what people ask for -----------------------------------------------------------------------------------------
 
@@ -510,6 +515,10 @@ class FleetService:
         """Call `listener` on the loop with the hosts that have changed whenever the view has."""
         self._listeners.append(listener)
 
+    def on_touch(self, listener: Callable[[HostId], None]) -> None:
+        """Call `listener` on the loop right after each commit that changed a host or a slot of it."""
+        self._touch_listeners.append(listener)
+
     def attach(self, link: HostLink) -> None:
         """Tell this link what there is for its hosts."""
         self._links.append(link)
@@ -525,6 +534,8 @@ class FleetService:
 
     def _touch(self, host_id: HostId) -> None:
         self._dirty.add(host_id)
+        for listener in self._touch_listeners:
+            listener(host_id)
 
     def _alarm(self) -> None:
         self._is_alarmed = True

@@ -166,7 +166,7 @@ def limits(uow: UnitOfWork, question: HostLimits) -> Mapping[HostId, HostLimit]:
     """The limits of the hosts that resources are bound to."""
     return {
         one.host_id: HostLimit(one.most, None if one.only_for is None else AccountId(one.only_for))
-        for one in uow[ResourceRepository].bound()
+        for one in uow[ResourceRepository].bound(question.hosts)
     }
 
 

@@ -10,15 +10,17 @@ from windrow_master.hybrid.kept import KeptRoute, forecast_json, parse_forecast
 from windrow_master.hybrid.model import OUT_OF_SERVICE, Bound, Declared, Resource, declared_of, kept
 from windrow_master.hybrid.tables import resources as table
 from windrow_master.hybrid.tables import routes
-from windrow_master.store.prepared import Found, flat, page, readable
+from windrow_master.store.prepared import Found, few, flat, is_one_of_few, page, readable
 from windrow_master.store.repository import Repository
-from windrow_proto.ids import AccountId
+from windrow_proto.ids import AccountId, HostId
 
-_BOUND: Final = Found(
-    select(table.c.bound_host, table.c.dedicated_to, table.c.declared).where(table.c.bound_host.is_not(None)),
-    lambda row: Bound(row["bound_host"], _most(row["declared"]), row["dedicated_to"]),
-    attrgetter("host_id"),
-)
+_BINDING: Final = select(table.c.bound_host, table.c.dedicated_to, table.c.declared)
+_BOUND: Final = Found(_BINDING.where(table.c.bound_host.is_not(None)), lambda row: _bound(row), attrgetter("host_id"))
+_BOUND_OF_FEW: Final = Found(_BINDING.where(is_one_of_few(table.c.bound_host)), lambda row: _bound(row))
+
+
+def _bound(row: Mapping[Any, Any]) -> Bound:
+    return Bound(row["bound_host"], _most(row["declared"]), row["dedicated_to"])
 
 
 def _most(declared: Any) -> int:
@@ -55,9 +57,11 @@ class ResourceRepository(Repository):
         row = self._connection.execute(select(table).where(table.c.bound_host == host_id)).one_or_none()
         return None if row is None else _resource(row._mapping)
 
-    def bound(self) -> Sequence[Bound]:
-        """The hosts that resources are bound to."""
-        return _BOUND.readable(self._connection)
+    def bound(self, hosts: Sequence[HostId] | None = None) -> Sequence[Bound]:
+        """The hosts that resources are bound to; of these hosts, where they are given."""
+        if hosts is None:
+            return _BOUND.readable(self._connection)
+        return [one for wanted in few(hosts) for one in _BOUND_OF_FEW.readable(self._connection, wanted)]
 
     def all(self) -> Sequence[Resource]:
         """Every one, in the order of their numbers."""

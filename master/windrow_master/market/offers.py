@@ -5,7 +5,7 @@ Simulated slots are never part of the real market: they make offers of their own
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from windrow_master.fleet.model import HOSTS_USERS
@@ -15,17 +15,24 @@ from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import Microcents
 
 WHOLE_MILLI: Final = 1000
+_NONE: Final[Mapping[str, Microcents]] = {}
 
 
 class PriceBook:
     """All asks of one moment."""
 
     def __init__(self, asks: Iterable[Ask]) -> None:
-        self._asks = {(ask.account_id, ask.tier): ask.price_per_hour for ask in asks}
+        self._asks: dict[AccountId | None, dict[str, Microcents]] = {}
+        for ask in asks:
+            self._asks.setdefault(ask.account_id, {})[ask.tier] = ask.price_per_hour
 
     def says_the_same(self, other: "PriceBook") -> bool:
         """Return whether every price in it is the other's, too."""
         return self._asks == other._asks
+
+    def counting_for(self, owner: AccountId) -> tuple[Mapping[str, Microcents], Mapping[str, Microcents]]:
+        """Return the asks by tier that decide what this owner's hosts cost: its own, and those of the operator."""
+        return self._asks.get(owner, _NONE), self._asks.get(None, _NONE)
 
     def price(self, owner: AccountId, tier: str, share_milli: int = WHOLE_MILLI) -> Microcents:
         """Return the price of an hour of one GPU, slice or processor of this tier at this owner's.
@@ -34,11 +41,11 @@ class PriceBook:
         rounded down.
         """
         card = card_tier(tier)
-        for account in (owner, None):
-            own = self._asks.get((account, tier))
+        for asks in self.counting_for(owner):
+            own = asks.get(tier)
             if own is not None:
                 return own
-            whole = self._asks.get((account, card))
+            whole = asks.get(card)
             if whole is not None:
                 return share_of(whole, share_milli)
         return share_of(suggest(card).price_per_hour, share_milli)

@@ -20,7 +20,7 @@ from windrow_master.market.model import (
     may_be_negative,
 )
 from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
-from windrow_master.store.prepared import Found, Made, Upsert, flat, page, settable
+from windrow_master.store.prepared import Found, Made, Upsert, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -28,6 +28,9 @@ from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import DAY, Microcents
 
 _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
+
+_ALL_ASKS: Final = Found(select(asks).order_by(asks.c.tier, asks.c.account_id), lambda row: _ask(row))
+_ASKS_OF_FEW: Final = Found(select(asks).where(is_one_of_few(asks.c.account_id)), lambda row: _ask(row))
 
 # Made once: building a statement costs more than running it, and these run for every receipt.
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
@@ -84,13 +87,20 @@ _MOVE_BALANCE: Final = Made(
 )
 
 
+def _ask(row: Mapping[Any, Any]) -> Ask:
+    return Ask(**{**row, "account_id": row["account_id"] or None})
+
+
 class AskRepository(Repository):
     """The asks of owners, and of the operator for all others, by tier."""
 
     def list_all(self) -> Sequence[Ask]:
         """Every ask."""
-        rows = self._connection.execute(select(asks).order_by(asks.c.tier, asks.c.account_id))
-        return [Ask(**dict(row._mapping) | {"account_id": row.account_id or None}) for row in rows]
+        return _ALL_ASKS.all(self._connection)
+
+    def counting_for(self, accounts: Sequence[AccountId]) -> Sequence[Ask]:
+        """The asks of these accounts, and of the operator."""
+        return [ask for wanted in few(("", *accounts)) for ask in _ASKS_OF_FEW.all(self._connection, wanted)]
 
     def count_others(self, account_id: AccountId, tier: str) -> int:
         """Return how many asks an account has for other tiers."""

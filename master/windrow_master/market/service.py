@@ -3,7 +3,7 @@
 start_rental ─▶ hold ─▶ (receipt ─▶ fill the hold ─▶ charge)* ─▶ end_rental ─▶ last receipt or lapsed lease ─▶ void
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -139,9 +139,10 @@ class MarketService:
 
     # --- prices ------------------------------------------------------------------------------------------------------
 
-    def book(self, uow: UnitOfWork) -> PriceBook:
-        """All prices of this moment."""
-        return PriceBook(uow[AskRepository].list_all())
+    def book(self, uow: UnitOfWork, owners: Collection[AccountId] | None = None) -> PriceBook:
+        """All prices of this moment. owners: those that count for the hosts of these accounts alone."""
+        asks = uow[AskRepository]
+        return PriceBook(asks.list_all() if owners is None else asks.counting_for(sorted(owners)))
 
     def offers(self, uow: UnitOfWork, listings: Iterable[Listing]) -> tuple[Offer, ...]:
         """Return the offers of these slots together, by tier."""

@@ -27,7 +27,7 @@ def fit(request: Request, host: Candidate, verification_exists: bool) -> Chosen 
     standing = _standing(request, host, verification_exists) or misplaced(request, host)
     if standing is not None:
         return standing
-    way = _way(request, host)
+    way = way_of(request, host)
     if isinstance(way, Miss):
         return way
     runtime, image = way
@@ -131,7 +131,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
     return Miss(Obstacle.UNVERIFIED, "until it is verified, for its owner only", f"now {host.verify_state}")
 
 
-def _way(request: Request, host: Candidate) -> Way | Miss:
+def way_of(request: Request, host: Candidate) -> Way | Miss:
     """The runtime and image for this request here, or why there is none."""
     if host.simulated:
         wrong = request.runtime not in (None, Runtime.SIMULATED)
@@ -244,7 +244,7 @@ def _unfit(request: Request, slot: SlotOffer) -> Obstacle | None:
         return Obstacle.SLICE
     if request.tier is not None and not is_tier(slot.tier, request.tier):
         return Obstacle.TIER
-    if request.gpus and request.gpu_model is not None and not _is_model(slot.gpu_name, request.gpu_model):
+    if request.gpus and request.gpu_model is not None and not is_model(slot.gpu_name, request.gpu_model):
         return Obstacle.GPU_MODEL
     if request.gpus and request.gpu_memory_bytes is not None:
         return Obstacle.GPU_MEMORY if (slot.gpu_memory_bytes or 0) < request.gpu_memory_bytes else None
@@ -281,7 +281,7 @@ def is_tier(tier: str, wanted: str) -> bool:
 
 
 @lru_cache(4_096)
-def _is_model(name: str, wanted: str) -> bool:
+def is_model(name: str, wanted: str) -> bool:
     """Return whether a card's name means the wanted model, in any case: by all its words ("A100 80GB" of "NVIDIA
     A100-SXM4-80GB") or written together ("rtx4090" of "NVIDIA GeForce RTX 4090"). "l4" is not "L40S".
     """

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
-from sqlalchemy import Connection, Delete, Dialect, Insert, Select, Table, Update
+from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Select, Table, Update, bindparam
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
@@ -49,6 +49,22 @@ def say(connection: Connection, words: str) -> None:
         _cursor(connection, words, ())
     else:
         connection.exec_driver_sql(words)
+
+
+FEW: Final = 8
+"""Values that one statement asks for at once: with the same text each time it stays prepared."""
+
+
+def is_one_of_few(column: ColumnElement[Any]) -> ColumnElement[bool]:
+    """The condition that a column is one of at most FEW values; its parameters are what `few` gives."""
+    return column.in_([bindparam(f"few_{number}") for number in range(FEW)])
+
+
+def few(values: Sequence[str]) -> Iterator[dict[str, str]]:
+    """The parameters of such a condition, for FEW of these values after the other."""
+    for first in range(0, len(values), FEW):
+        some = values[first : first + FEW]
+        yield {f"few_{number}": some[min(number, len(some) - 1)] for number in range(FEW)}
 
 
 class Made:
