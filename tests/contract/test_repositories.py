@@ -234,7 +234,6 @@ def test_clusters_and_what_their_work_asks_of_hosts(store: Store) -> None:
         assert uow[ClusterRepository].get(cluster.cluster_id) == cluster
         assert uow[ClusterRepository].by_key(cluster.account_id, TEXT) == (cluster, BYTES[:32])
         assert uow[ClusterRepository].living() == [cluster]
-        assert uow[ClusterRepository].count(cluster.account_id) == 1
         assert uow[WorkloadRepository].held() == uow[WorkloadRepository].held_on(work.host_id) == [work]
         assert uow[WorkloadRepository].held_of(cluster.account_id) == [work]
         assert uow[WorkloadRepository].held_of(AccountId("account_nobody")) == []

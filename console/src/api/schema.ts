@@ -633,6 +633,22 @@ export interface ClusterBody {
   host_id?: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour?: string | null;
+  /** Only hosts whose relay is in this region */
+  region?: string | null;
+  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  near?: string | null;
+  /** Two capital letters (DE); only hosts whose owners say so */
+  country?: string | null;
+  /** Only hosts of this project, by its name or id */
+  provider_id?: string | null;
+  /** WORD or KEY=VALUE; only hosts with this label */
+  labels?: string[];
+  /** Mbit/s, measured each way, at least */
+  min_bandwidth_mbps?: number | null;
+  /** Reliability of the host in per cent, at least */
+  min_reliability_percent?: number | null;
+  /** Only hosts whose hardware was checked */
+  verified?: boolean;
   /** Longest running time */
   max_duration_seconds?: number | null;
   /** End it before it costs more than this */
@@ -1447,6 +1463,10 @@ export interface HostOut {
   container_users: "own" | "host" | null;
   /** Runs where a request names no image */
   default_image: string | null;
+  /** ISO 3166-1, as the owner says */
+  country: string | null;
+  /** As the owner says: WORD or KEY=VALUE */
+  labels: string[];
   agent_version: string | null;
   inventory_hash: string | null;
   slots: SlotOut[];
@@ -1608,6 +1628,22 @@ export interface JobBody {
   host_id?: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour?: string | null;
+  /** Only hosts whose relay is in this region */
+  region?: string | null;
+  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  near?: string | null;
+  /** Two capital letters (DE); only hosts whose owners say so */
+  country?: string | null;
+  /** Only hosts of this project, by its name or id */
+  provider_id?: string | null;
+  /** WORD or KEY=VALUE; only hosts with this label */
+  labels?: string[];
+  /** Mbit/s, measured each way, at least */
+  min_bandwidth_mbps?: number | null;
+  /** Reliability of the host in per cent, at least */
+  min_reliability_percent?: number | null;
+  /** Only hosts whose hardware was checked */
+  verified?: boolean;
   /** Longest running time of one attempt */
   max_duration_seconds?: number | null;
   /** End it before it costs more than this */
@@ -1700,6 +1736,22 @@ export interface JobRequestOut {
   host_id: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour: string | null | null;
+  /** Only hosts whose relay is in this region */
+  region: string | null;
+  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  near: string | null;
+  /** Two capital letters (DE); only hosts whose owners say so */
+  country: string | null;
+  /** Only hosts of this project, by its name or id */
+  provider_id: string | null;
+  /** WORD or KEY=VALUE; only hosts with this label */
+  labels: string[];
+  /** Mbit/s, measured each way, at least */
+  min_bandwidth_mbps: number | null;
+  /** Reliability of the host in per cent, at least */
+  min_reliability_percent: number | null;
+  /** Only hosts whose hardware was checked */
+  verified: boolean;
   /** Longest running time of one attempt */
   max_duration_seconds: number | null;
   /** End it before it costs more than this */
@@ -1815,6 +1867,22 @@ export interface KeptRequestOut {
   host_id: string | null;
   /** Highest price per hour, for all hosts together */
   max_price_per_hour: string | null | null;
+  /** Only hosts whose relay is in this region */
+  region: string | null;
+  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  near: string | null;
+  /** Two capital letters (DE); only hosts whose owners say so */
+  country: string | null;
+  /** Only hosts of this project, by its name or id */
+  provider_id: string | null;
+  /** WORD or KEY=VALUE; only hosts with this label */
+  labels: string[];
+  /** Mbit/s, measured each way, at least */
+  min_bandwidth_mbps: number | null;
+  /** Reliability of the host in per cent, at least */
+  min_reliability_percent: number | null;
+  /** Only hosts whose hardware was checked */
+  verified: boolean;
   /** Longest running time */
   max_duration_seconds: number | null;
   /** End it before it costs more than this */
@@ -2374,7 +2442,7 @@ export interface ObjectShareOut {
 }
 
 /** The kind of a reason against a host. Refusals name them in this order: first what passes or a little more money solves, then what another request solves, then what nothing solves. */
-export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
+export type Obstacle = "price" | "busy" | "settling" | "offline" | "closed" | "too_few_hosts" | "near" | "region" | "country" | "provider" | "label" | "bandwidth" | "reliability" | "cpus" | "memory" | "gpus" | "gpu_memory" | "tier" | "gpu_model" | "slice" | "image" | "runtime" | "isolation" | "unverified" | "network" | "no_slot" | "not_named" | "other";
 
 /** The organisation that gets the offer of a project. */
 export interface OfferBody {
@@ -2895,6 +2963,13 @@ export interface PersonOut {
 
 /** The phase of a failover test. Unfinished: its time was over before every agent was back and had sent anew. */
 export type Phase = "running" | "finished" | "unfinished";
+
+/** The place of a host as its owner says it; null, empty: not said. */
+export interface PlaceBody {
+  /** ISO 3166-1: two capital letters */
+  country?: string | null;
+  labels?: string[];
+}
 
 /** The place where a request runs or would run, and its price. */
 export interface PlacedOut {
@@ -3808,7 +3883,7 @@ export interface SimulatedHostsSet {
   count: number;
 }
 
-/** The unit that one renter can hold: a GPU, or a host's processors. */
+/** The unit that one renter can hold: a GPU, a part of one, or a share of a host's processors. */
 export interface SlotOut {
   id: string;
   host_id: string;
@@ -3832,6 +3907,8 @@ export interface SlotOut {
   profile: string | null;
   /** How much of its GPU it is, in thousandths */
   share_milli: number | null;
+  /** Processors of its host that its holder has with it */
+  cpus: number;
   tier: string | null;
 }
 
@@ -4131,6 +4208,8 @@ export interface TransferOut {
 /** What the ledger posted of one kind. */
 export interface TransfersOut {
   kind: string;
+  /** The kind in words */
+  kind_title: string;
   /** A decimal amount of money */
   given: string;
   /** A decimal amount of money */

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0051_host_place"
-down_revision = "0049_idle_policy"
+down_revision = "0050_slot_sizes"
 branch_labels = None
 depends_on = None
 
