@@ -76,7 +76,8 @@ def alert_show(context: typer.Context, alert: Alert, as_json: AsJson = False) ->
         say(line)
     names = _own_names(api)
     if one["state"] == "silenced":
-        say(_silence(one, names))
+        say(f"Not told until {one['silenced_until']}. Silenced by {_silence(one, names)}.")
+        say(f"End it: windrow alert unsilence {resolving.short(one['id'])}")
     if one["remedy"]:
         say(f"What to do: {one['remedy']}")
     for affected in one["affected"]:
@@ -87,13 +88,11 @@ def alert_show(context: typer.Context, alert: Alert, as_json: AsJson = False) ->
 
 
 def _silence(alert: Item, names: dict[str, str]) -> str:
-    """Until when an alert is silenced, by whom and why, and what ends it."""
+    """Who silenced an alert, and why."""
     last = next((one for one in reversed(alert["notes"]) if one["kind"] in ("silenced", "unsilenced")), None)
-    by = "a silence of its rule or of what it is about: windrow alert silences ls"
-    if last is not None and last["kind"] == "silenced":
-        by = _actor(last["actor"], names) + (f": {last['text']}" if last["text"] else "")
-    ends = f"End it: windrow alert unsilence {resolving.short(alert['id'])}"
-    return f"Not told until {alert['silenced_until']}. Silenced by {by}\n{ends}"
+    if last is None or last["kind"] == "unsilenced":
+        return "a silence of its rule or of what it is about: windrow alert silences ls"
+    return _actor(last["actor"], names) + (f": {last['text']}" if last["text"] else "")
 
 
 def _own_names(api: Client) -> dict[str, str]:
