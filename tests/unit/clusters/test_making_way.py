@@ -20,6 +20,8 @@ from windrow_proto.ids import ClusterId, SlotId, WorkloadId
 from windrow_proto.model import NO_GPU, CommandKind, CommandPhase, SlotGrant, WorkloadPhase
 from windrow_proto.units import Bytes
 
+ALL = 4
+"""Processors of each host: with fewer a request fits beside a proof of its processors."""
 PROOF, RENTED = ClusterId("cluster_proof"), ClusterId("cluster_rented")
 
 
@@ -76,16 +78,16 @@ async def test_tests_of_hosts_are_listed_for_who_asks_for_them(m, proofs):
 async def test_a_gang_has_those_proofs_end_that_stand_in_its_way(m, proofs):
     await proofs.begin(HOST)
     await proofs.begin(OTHER)
-    assert len((await gang(m, 1)).workloads) == 1, "a third host is free"
+    assert len((await gang(m, 1, cpus=ALL)).workloads) == 1, "a third host is free"
     assert proofs.ended == []
-    view = await gang(m, 2)
+    view = await gang(m, 2, cpus=ALL)
     assert sorted(proofs.ended) == sorted(one.host_id for one in view.workloads) == [HOST, OTHER]
 
 
 async def test_a_gang_for_which_there_are_too_few_hosts_ends_none(m, proofs):
     proof_id = await proofs.begin(HOST)
     with pytest.raises(NoCapacity):
-        await gang(m, 4)
+        await gang(m, 4, cpus=ALL)
     assert proofs.ended == [] and (await m.cluster(proof_id)).phase is ClusterPhase.CREATING
 
 
@@ -94,12 +96,12 @@ async def test_a_gang_of_hosts_that_do_not_see_each_other_has_a_proof_end_as_wel
     translated(m, THIRD, "93.184.216.35")
     m.reachability.script = Said(TUNNELS)
     await proofs.begin(THIRD)
-    view = await gang(m, 3)
+    view = await gang(m, 3, cpus=ALL)
     assert (proofs.ended, len(view.workloads)) == ([THIRD], 3)
 
 
 async def test_what_grows_finds_the_host_of_a_proof(m, proofs):
-    view = await running(m, kind=ClusterKind.RAY, argv=())
+    view = await running(m, kind=ClusterKind.RAY, argv=(), cpus=ALL)
     (free,) = {"host_a", "host_b", "host_c"} - {one.host_id for one in view.workloads}
     await proofs.begin(free)
     grown = await m.clusters.resize(principal(OWNER), view.cluster.cluster_id, 3)
@@ -107,7 +109,7 @@ async def test_what_grows_finds_the_host_of_a_proof(m, proofs):
 
 
 async def test_what_lacks_a_member_has_a_proof_end_and_takes_its_host_with_the_next_look(m, proofs):
-    view = await running(m, kind=ClusterKind.RAY, argv=())
+    view = await running(m, kind=ClusterKind.RAY, argv=(), cpus=ALL)
     (free,) = {"host_a", "host_b", "host_c"} - {one.host_id for one in view.workloads}
     await proofs.begin(free)
     lose(m, by_rank(view)[1].host_id)
@@ -123,8 +125,8 @@ async def test_without_proofs_a_refusal_is_one(m, proofs):
     m.tests.proofs = None
     await proofs.begin(HOST)
     with pytest.raises(Refused) as refused:
-        await m.create(principal(OWNER), host_id=HOST)
-    assert "1 in use, starting" in str(refused.value.refusal.reasons)
+        await m.create(principal(OWNER), host_id=HOST, cpus=ALL)
+    assert "too few processors (3 free, you ask for 4)" in str(refused.value.refusal.reasons)
 
 
 # --- the decision alone ---------------------------------------------------------------------------------------------

@@ -454,7 +454,7 @@ async def test_nobody_reaches_a_strangers_job(tmp_path) -> None:
 async def test_who_follows_is_told_every_attempt_and_the_end(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()
-        job = await it.submit(retries=1, retries_on_exit=True)
+        job = await it.submit(retries=1, retries_on_exit=True, cpus=4)
         await it.tick()
         it.inside.log_bytes = b"first "
         it.exit(it.run(), code=1)
