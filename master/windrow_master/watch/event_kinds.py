@@ -19,8 +19,8 @@ _WORDS: Final = {
     "evidence": "put_aside",
     "fleet": "not_heard",
     "host": "active changed default_image draining enrolled joined kept_back link_misused listed lost maintenance "
-    "misuse moved online place proof_failed proof_unfinished proved proving quarantined reports_too_much retired suspect "
-    "unverified verified verify_failed verifying",
+    "misuse moved online place proof_failed proof_unfinished proved proving quarantined reports_too_much retired "
+    "suspect unverified verified verify_failed verifying",
     "identity_provider": "set",
     "inventory": "note",
     "job": "checkpoint_failed checkpoint_restored checkpoint_saved impossible refused submitted",
