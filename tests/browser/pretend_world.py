@@ -440,6 +440,7 @@ def slot(slot_id: str, host_id: str, gpu: str | None) -> Json:
         "card_uuid": gpu,
         "profile": None,
         "share_milli": 1000 if gpu else None,
+        "cpus": 0,
         "tier": None,
     }
 

@@ -488,7 +488,7 @@ function Slots({ host }: { host: Host }) {
       file={host.name}
       empty={
         <Empty title="No slots" command={`windrow host show ${called(host)}`}>
-          A slot is what is rented: a whole GPU, or the processors of a host. They appear with the first inventory.
+          A slot is what is rented: a GPU, or a share of the processors of a host. They appear with the first inventory.
         </Empty>
       }
     />

@@ -2,7 +2,6 @@
 
 import random
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -14,6 +13,7 @@ from windrow_master.fleet.slices import CPU_SLOTS_MAX, next_cpu_slot, room, with
 from windrow_master.fleet.view import Entry
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import ClusterId, SlotId, cpu_slot
+from windrow_proto.model import SlotGrant
 from windrow_proto.units import GIB
 
 CPUS, MEMORY = 8, 64 * GIB
@@ -120,7 +120,7 @@ def test_the_spare_share_of_a_full_host_is_not_to_be_had_and_the_host_says_how_f
 @pytest.mark.parametrize("seed", range(4))
 def test_four_masters_who_all_saw_an_empty_host_never_give_more_of_it_than_it_has(w, seed):
     luck, most = random.Random(seed), 0
-    held: list[Any] = []
+    held: list[SlotGrant] = []
     seen = list(w.slots())  # what each of them believes to be free, for as long as it goes on
     for step in range(80):
         if held and luck.random() < 0.25:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from windrow_master.api.overview import DAYS, Earnings, glance
+from windrow_master.billing.gpu_time import Hosts
 from windrow_master.fleet.availability import Availability
 from windrow_master.fleet.model import AdminState, Host, LinkState, Slot, SlotState
 from windrow_master.fleet.view import Entry
@@ -91,6 +92,17 @@ def test_of_processors_the_part_that_work_has_earns_and_the_rest_is_idle_however
     shares = [share(0, 3), share(1), share(2, 1), share(3)]
     sums = glance([entry(host(inventory=Inventory(cpu_count=16)), *shares)], PriceBook(()))
     assert (sums.rented_per_hour, sums.idle_per_hour) == (whole * 4 // 16, whole * 12 // 16)
+
+
+def test_the_shares_of_a_hosts_processors_are_one_row_and_each_is_a_part_of_its_time():
+    shares = [Slot(SlotId(f"{HOST}/cpu/{number}"), HOST, "cpu", None) for number in range(3)]
+    by_card = Hosts("gpu", [entry(host(inventory=Inventory(cpu_count=16)), *shares)])
+    assert by_card.counted_ids == {shares[0].slot_id}
+    assert by_card.key_of(f"{HOST} {shares[2].slot_id}") == shares[0].slot_id
+    assert by_card.part(f"{HOST} {shares[2].slot_id}") == (1, 16)
+    beside = Hosts("gpu", [entry(host(), slot(0), *shares)])
+    assert beside.part(f"{HOST} {shares[2].slot_id}")[0] == 0, "beside GPUs they are in the amounts alone"
+    assert beside.part(f"{HOST} {slot(0).slot_id}") == (1000, 1000)
 
 
 def test_the_earnings_of_an_owner_are_those_of_its_own_hosts():
