@@ -398,6 +398,15 @@ def caps_hold(world: "World", books: Books) -> Iterator[str]:
             yield f"I10 {waiting} writes wait in a settled Master"
 
 
+def index_is_as_its_rows(world: "World", books: Books) -> Iterator[str]:
+    """The placement engine of the living Master has what one has that is made of the rows as they are now."""
+    rooms = world.master.rooms
+    if rooms is not None:
+        yield from _few(
+            "I8 hosts that the index has otherwise", rooms.store.read_now(rooms.clusters.nominations.differing)
+        )
+
+
 IDENTITY: tuple[Judge, ...] = (
     certificates_follow,
     older_certificates_are_refused,
@@ -426,7 +435,7 @@ ALWAYS: tuple[Judge, ...] = (
     *SEEN,
     *IDENTITY,
 )
-SETTLED: tuple[Judge, ...] = (observed_is_desired, caps_hold)
+SETTLED: tuple[Judge, ...] = (observed_is_desired, caps_hold, index_is_as_its_rows)
 ENDED: tuple[Judge, ...] = (*SETTLED, all_is_gone, billed_in_full, backlog_arrived)
 HOSTS_ONLY: tuple[Judge, ...] = (one_runs_on_each_slot, deleted_never_runs, epochs_grow_on_hosts)
 COPIES: tuple[Judge, ...] = (*IDENTITY, ledger_balances, legal_transitions, audit_verifies, terms_grow)

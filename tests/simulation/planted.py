@@ -5,6 +5,7 @@ careless change of theirs would read.
 """
 
 import asyncio
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -31,6 +32,7 @@ from windrow_agent.storage import journal
 from windrow_agent.workloads.manager import WorkloadManager
 from windrow_agent.workloads.orphans import Orphans
 from windrow_master.clusters.controller import ClusterLifecycle
+from windrow_master.clusters.nominations import WHOLE_FLEET
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.snapshot import Placer
@@ -47,6 +49,7 @@ from windrow_master.store.prepared import Made
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.segment_log import TelemetryLog
 from windrow_proto.errors import NotFound, RuntimeUnavailable, WindrowError
+from windrow_proto.ids import HostId
 from windrow_proto.session import AgentSession
 from windrow_proto.units import MINUTE, SECOND
 
@@ -89,11 +92,12 @@ def no_compare_and_set() -> Iterator[None]:
     """Placement looks at the fleet as it was a moment ago, and granting does not look again."""
     snapshot = Placer.snapshot
 
-    def stale(self: Placer, uow: Any, cpus: int) -> Any:
+    def stale(self: Placer, uow: Any, cpus: int, hosts: Any = None) -> Any:
         kept = self.__dict__.get("_kept")
         if kept is None or uow.now_wall_ns - kept[0] > 10_000_000_000:
             kept = self.__dict__["_kept"] = (uow.now_wall_ns, snapshot(self, uow, cpus))
-        return kept[1]
+        wanted = (one for one in kept[1].candidates if hosts is None or one.host_id in hosts)
+        return replace(kept[1], candidates=tuple(wanted))
 
     def reserve(
         self: SlotLeases, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any, actor: str, reason: str
@@ -113,6 +117,18 @@ def no_compare_and_set() -> Iterator[None]:
         mock.patch.object(SlotLeases, "_reserve", reserve),
         mock.patch.object(SlotRepository, "swap", swap),
     ):
+        yield
+
+
+@contextmanager
+def index_hard_of_hearing() -> Iterator[None]:
+    """Of every third commit that changes a host, whoever listens is not told."""
+    listen, commits = FleetService.on_touch, itertools.count()
+
+    def on_touch(self: FleetService, listener: Callable[[HostId], None]) -> None:
+        listen(self, lambda host_id: listener(host_id) if next(commits) % 3 else None)
+
+    with mock.patch.object(FleetService, "on_touch", on_touch):
         yield
 
 
@@ -396,6 +412,8 @@ LATE = {"faulty_ns": MINUTE, "fault_every_ns": 30 * SECOND, "settle_ns": 100 * S
 OFTEN = {"hosts": 4, "renters": 6, "fault_every_ns": 2 * SECOND}
 SETTLED = {"settle_ns": 100 * SECOND}
 TURNS = {"hosts": 4, "renters": 6, "faulty_ns": MINUTE, "turns_chance": 0.5}
+MANY = {"hosts": WHOLE_FLEET + 1, "renters": 6, "faulty_ns": MINUTE}
+"""Hosts enough for an index of them."""
 PAIR = {"masters": 2}
 STOPS, CUTS = ("stop leader",), ("cut leader from database", "end leader's sessions")
 BUGS = (
@@ -433,6 +451,7 @@ BUGS = (
     Bug("beat of anybody", "I7", beat_of_anybody, STOPS, PAIR),
     Bug("a stop that only answers", "I3", stop_that_only_answers, ("reset streams",), TURNS),
     *(Bug(*row) for row in CAP_BUGS),
+    Bug("an index that does not hear of each commit", "I8", index_hard_of_hearing, HOSTS, {**MANY, **SETTLED}),
 )
 
 

@@ -122,6 +122,14 @@ class Nominations:
                 raise
             self._take(read)
 
+    def differing(self, uow: UnitOfWork) -> list[HostId]:
+        """The hosts that the engine has otherwise than one made of these rows, though no commit has told of them since
+        they were read; for judges and tests."""
+        if not self._is_built:
+            return []
+        awaited = self._touched | self._settling
+        return [one for one in self.live.differs(self._placer.candidates(uow, 1)) if one not in awaited]
+
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _asked(self, account_id: AccountId, request: ClusterRequest, is_proof: bool) -> Request | None:

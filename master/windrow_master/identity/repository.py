@@ -35,7 +35,8 @@ from windrow_master.store.prepared import Found, page
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, TokenId
 
-# Made once: every host that connects is looked up.
+# Made once: every host that connects is looked up, and the account of every cluster that is created.
+_GET_ACCOUNT: Final = Found(select(accounts).where(accounts.c.id == bindparam("wanted")), lambda row: _account(row))
 _GET_MEMBER: Final = Found(select(members).where(members.c.id == bindparam("wanted")), lambda row: _member(row))
 
 
@@ -52,7 +53,7 @@ class AccountRepository(Repository):
 
     def get(self, account_id: AccountId) -> Account | None:
         """One account, or None."""
-        return self._one(accounts.c.id == account_id)
+        return _GET_ACCOUNT.one(self._connection, {"wanted": account_id})
 
     def by_name(self, name: str) -> Account | None:
         """One account by its name, or None."""
