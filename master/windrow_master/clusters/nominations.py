@@ -123,12 +123,12 @@ class Nominations:
             self._take(read)
 
     def differing(self, uow: UnitOfWork) -> list[HostId]:
-        """The hosts that the engine has otherwise than one made of these rows, though no commit has told of them since
-        they were read; for judges and tests."""
+        """Catch up, and return the hosts that the engine then has otherwise than one made of all rows; for judges."""
         if not self._is_built:
             return []
-        awaited = self._touched | self._settling
-        return [one for one in self.live.differs(self._placer.candidates(uow, 1)) if one not in awaited]
+        self._take(self._read(uow, frozenset(self._touched | self._settling), with_terms=True))
+        self._touched.clear()
+        return self.live.differs(self._placer.candidates(uow, 1))
 
     # --- inside ------------------------------------------------------------------------------------------------------
 
