@@ -21,7 +21,7 @@ from windrow_master.clusters.snapshot import Missed, Placer
 from windrow_master.fleet.service import FleetService
 from windrow_master.loops import ends_alone
 from windrow_master.market.service import MarketService, PriceBook
-from windrow_master.placement.live import LiveFleet, Nominated
+from windrow_master.placement.live import LiveFleet, Nominated, is_known
 from windrow_master.placement.model import Candidate, Request
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -138,9 +138,10 @@ class Nominations:
         if request.volumes or len(self._fleet.view) <= WHOLE_FLEET:
             return None
         try:
-            return placement_request(request, account_id, self._placer.tie_seed(account_id), is_proof)
+            asked = placement_request(request, account_id, self._placer.tie_seed(account_id), is_proof)
         except ValueError:
             return None  # whoever acts says what is wrong with it
+        return asked if is_known(asked) else None
 
     async def _nominate(self, request: Request, but: Collection[HostId], holds: bool, learns: bool) -> Nominated | None:
         """As of LiveFleet; None, too, where the store cannot be read or the engine fails, which then begins anew."""

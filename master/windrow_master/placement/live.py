@@ -144,17 +144,13 @@ class LiveFleet:
         holds: keep the place on the best one until `let_go`, so that others are sent elsewhere meanwhile. learns: the
         mix of requests learns of it, once for each request.
         """
-        is_strange = any(getattr(request, name) != getattr(_NOTHING, name) for name in _UNKNOWN)
-        if is_strange:
+        if not is_known(request):
             return None
         count = self._count[request.wants_simulated]
         if request.host_id is not None:
             is_there = request.host_id in self._hosts and request.host_id not in but
             others = {"not the host that you name": count - 1}
             return Nominated((request.host_id,), others) if is_there else None
-        amounts = request.cpus, request.gpus, request.memory_bytes or 0, request.max_price_per_hour or 0
-        if request.is_proof or request.gpus > CARDS_MAX or not 0 <= min(amounts) <= max(amounts) < AMOUNT_MAX:
-            return None
         found: list[tuple[Scored, Wanted]] = []
         compared = 0
         for wanted in self._wanted(request):
@@ -162,8 +158,9 @@ class LiveFleet:
                 self.engine.apply(Asked(wanted))
             answer = self.engine.plan(wanted)
             if not isinstance(answer, Refusal):
-                compared += answer.looked_at
-                found += [(one, wanted) for one in answer.scored(2 * (NOMINATED_MAX + len(but)))]
+                compared = max(compared, answer.looked_at)  # the asker's own are among all
+                scored = answer.scored(4 * NOMINATED_MAX + 2 * len(but))
+                found += [(one, wanted) for one in scored if self._is_for(request, one[0], wanted)]
         found.sort(key=lambda entry: -entry[0][1])
         best: dict[HostId, tuple[str, Wanted]] = {}
         for (part_id, _, _), wanted in found:
@@ -214,6 +211,13 @@ class LiveFleet:
         self.engine.apply(Take(host_id=part_id, lease=lease, **amounts))
         self._holds[lease] = part_id
         return GiveBack(part_id, lease)
+
+    def _is_for(self, request: Request, part_id: str, wanted: Wanted) -> bool:
+        """False for a host that is kept for the asker and not its own, where the request needs one that is: the engine
+        has both as the asker's."""
+        host = self.engine.fleet.hosts[self.engine.fleet.number[part_id]]
+        assert host is not None
+        return host.owner == request.account_id or (host.kind.verified and not wanted.only_own)
 
     def _wanted(self, request: Request) -> list[Wanted]:
         """The request as the engine looks at it: for the asker's own hosts, where other ways lead, and for any."""
@@ -269,6 +273,15 @@ class LiveFleet:
             about = (part_id, fleet.hosts[at], fleet.usable[at], fleet.pooled[at], is_put, amounts, row)
             found.setdefault(self._host_of[part_id], []).append(about)
         return {host_id: sorted(about, key=str) for host_id, about in found.items()}
+
+
+def is_known(request: Request) -> bool:
+    """Return whether the engine can be asked for such a request."""
+    if any(getattr(request, name) != getattr(_NOTHING, name) for name in _UNKNOWN):
+        return False
+    amounts = request.cpus, request.gpus, request.memory_bytes or 0, request.max_price_per_hour or 0
+    is_sane = request.gpus <= CARDS_MAX and 0 <= min(amounts) <= max(amounts) < AMOUNT_MAX and request.cpus > 0
+    return request.host_id is not None or (is_sane and not request.is_proof)
 
 
 def parts(one: Candidate) -> tuple[Part, ...]:
