@@ -1,0 +1,233 @@
+"""`admit`: from a submit over HTTP to slots that are leased, at 1,000 simulated hosts of 4 cards, on SQLite and on
+PostgreSQL. Goals: an array of 1,000 at 300 a second at least, and at least half as fast as bare statements.
+
+An array is 1,000 requests over 32 connections; single submits follow one another on one. Beside them what the full path
+does, which reads and tries all hosts inside the transaction. Peer: the rows that the array has written, changed or
+added, written once more by the driver alone, a statement each, with as many commits as the Master made. Hosts are rows
+(bench/_admit.py): no agent takes part. PostgreSQL is the tests' own, with its fsync off, or TEST_POSTGRES_URL.
+
+BENCH_SCALE 0.1: an array of 100. ADMIT_HOSTS: another fleet.
+"""
+
+import http.client
+import json
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from psycopg.types.json import Json
+
+from bench._load import Ordered
+from bench._report import last_line, median, percentile, scale, table
+from tests.services import found
+from tests.support.postgres import GIVEN, Postgres, running, scratch
+from windrow_master.app.tables import whole_schema
+from windrow_master.store.engine import engines_of
+
+ARRAY, SINGLES, WHOLES, WARM_UP = 1_000, 200, 40, 20
+CONNECTIONS = 32
+GOAL_PER_S, GOAL_RATIO = 300, 0.5
+BODY = json.dumps({"kind": "box", "argv": ["true"], "runtime": "simulated", "gpus": 1, "cpus": 1}).encode()
+TABLES = whole_schema().sorted_tables
+Rows = dict[str, dict[str, tuple[Any, ...]]]
+"""By table: each row as text, and the row."""
+
+
+class Submitter:
+    """Submits to one Master, over a connection for each thread."""
+
+    def __init__(self, port: int, token: str) -> None:
+        self._port, self._own = port, threading.local()
+        self._headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+
+    def one(self, _: int = 0) -> float:
+        """Milliseconds until the cluster has its slots. Raises RuntimeError for any other answer."""
+        if not hasattr(self._own, "connection"):
+            self._own.connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=120)
+        began = time.perf_counter()
+        self._own.connection.request("POST", "/api/v1/clusters", BODY, self._headers)
+        answer = self._own.connection.getresponse()
+        said = answer.read()
+        if answer.status not in (201, 202):
+            raise RuntimeError(f"{answer.status} {said[:300]!r}")
+        return (time.perf_counter() - began) * 1_000
+
+    def array(self, count: int) -> float:
+        """Seconds for so many at once."""
+        began = time.perf_counter()
+        with ThreadPoolExecutor(CONNECTIONS) as threads:
+            list(threads.map(self.one, range(count)))
+        return time.perf_counter() - began
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one database. per_s: clusters a second, in an array, one after the other, in both ways by the full path, and
+    by bare statements; statements: of these, for each cluster."""
+
+    array_per_s: float
+    single_ms: list[float]
+    whole_array_per_s: float
+    whole_ms: list[float]
+    bare_per_s: float
+    statements: float
+    commits: int
+    missed: int
+
+    @property
+    def ratio(self) -> float:
+        """Ours over the peer's."""
+        return self.array_per_s / self.bare_per_s
+
+
+@contextmanager
+def _driver(url: str) -> Iterator[tuple[Any, str]]:
+    """The writer's connection as the driver has it, with the settings that the Master gives it, and its mark for a
+    value."""
+    engines = engines_of(url)
+    held = engines.writer.raw_connection()
+    try:
+        yield held.driver_connection, "?" if url.startswith("sqlite") else "%s"
+    finally:
+        held.close()
+        engines.dispose()
+
+
+def rows_of(url: str) -> Rows:
+    """All rows of all tables."""
+    with _driver(url) as (driver, _):
+        cursor, read = driver.cursor(), Rows()
+        for one in TABLES:
+            columns = ", ".join(f'"{column.name}"' for column in one.columns)
+            read[one.name] = {repr(row): row for row in cursor.execute(f"SELECT {columns} FROM {one.name}").fetchall()}
+        driver.rollback()
+        return read
+
+
+def bare_s(url: str, before: Rows, after: Rows, commits: int) -> tuple[float, int]:
+    """Undo what was written between two looks, and write it again, a statement for each row: seconds, statements."""
+    undo: list[tuple[str, tuple[Any, ...]]] = []
+    redo: list[tuple[str, tuple[Any, ...]]] = []
+    with _driver(url) as (driver, mark):
+        for one in TABLES:
+            names = [column.name for column in one.columns]
+            keys = [names.index(column.name) for column in one.primary_key.columns]
+            was = {tuple(row[key] for key in keys): row for row in before[one.name].values()}
+            where = " AND ".join(f'"{names[key]}" = {mark}' for key in keys)
+            setting = ", ".join(f'"{name}" = {mark}' for name in names)
+            columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join(mark for _ in names)
+            insert = f"INSERT INTO {one.name} ({columns}) VALUES ({marks})"
+            update = f"UPDATE {one.name} SET {setting} WHERE {where}"
+            for text, row in after[one.name].items():
+                key = tuple(row[at] for at in keys)
+                if key not in was:
+                    undo.append((f"DELETE FROM {one.name} WHERE {where}", key))
+                    redo.append((insert, _values(row)))
+                elif text not in before[one.name]:
+                    undo.append((update, (*_values(was[key]), *key)))
+                    redo.append((update, (*_values(row), *key)))
+        cursor = driver.cursor()
+        cursor.execute("PRAGMA foreign_keys = OFF" if mark == "?" else "SET session_replication_role = replica")
+        for statement, values in reversed(undo):
+            cursor.execute(statement, values)
+        driver.commit()
+        each, began = -(-len(redo) // max(1, commits)), time.perf_counter()
+        for number, (statement, values) in enumerate(redo, 1):
+            cursor.execute(statement, values)
+            if number % each == 0:
+                driver.commit()
+        driver.commit()
+        return time.perf_counter() - began, len(redo)
+
+
+def _values(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(Json(value) if isinstance(value, dict | list) else value for value in row)
+
+
+def measured(folder: Path, database: str, hosts: int, array: int) -> Figures:
+    """One Master on one database. database: empty for SQLite."""
+    with folder.with_suffix(".log").open("wb") as log:
+        server = Ordered("bench._admit", [str(folder), database, str(hosts)], log)
+    url = database or f"sqlite:///{folder / 'master.sqlite3'}"
+    singles, wholes = max(20, array * SINGLES // ARRAY), max(5, array * WHOLES // ARRAY)
+    try:
+        said = server.answer()
+        ours = Submitter(said["port"], said["token"])
+        for _ in range(WARM_UP):
+            ours.one()
+        before, start = rows_of(url), server.ask()
+        array_s = ours.array(array)
+        end, after = server.ask(), rows_of(url)
+        single_ms = [ours.one() for _ in range(singles)]
+        missed = server.ask(whole=True)["missed"]
+        whole_ms = [ours.one() for _ in range(wholes)]
+        whole_s = ours.array(2 * wholes)
+    finally:
+        server.close()
+    commits = end["commits"] - start["commits"]
+    bare, statements = bare_s(url, before, after, commits)
+    rates = array / array_s, single_ms, 2 * wholes / whole_s, whole_ms, array / bare
+    return Figures(*rates, statements / array, commits, missed)
+
+
+def shown(name: str, of: Figures) -> list[tuple[str, Any]]:
+    """Its rows of the table."""
+    return [
+        (f"{name}: array, clusters/s", of.array_per_s),
+        (f"{name}: the same rows by bare statements, clusters/s", of.bare_per_s),
+        (f"{name}: of that", f"{of.ratio:.2f} (goal {GOAL_RATIO})"),
+        (f"{name}: rows a cluster, commits in all", f"{of.statements:.1f}, {of.commits}"),
+        (f"{name}: single submits, ms p50", median(of.single_ms)),
+        (f"{name}: single submits, ms p99", percentile(of.single_ms, 0.99)),
+        (f"{name}: full path, array, clusters/s", of.whole_array_per_s),
+        (f"{name}: full path, single submits, ms p50", median(of.whole_ms)),
+        (f"{name}: nominations on which nothing was found", of.missed),
+    ]
+
+
+def detail(of: Figures) -> dict[str, Any]:
+    """The same for the last line."""
+    return {
+        "array_per_s": round(of.array_per_s, 1),
+        "bare_per_s": round(of.bare_per_s, 1),
+        "ratio": round(of.ratio, 3),
+        "single_p50_ms": round(median(of.single_ms), 2),
+        "whole_per_s": round(of.whole_array_per_s, 1),
+        "missed": of.missed,
+    }
+
+
+def main() -> None:
+    """Measure, print, end."""
+    hosts, array = int(os.environ.get("ADMIT_HOSTS") or 1_000), max(100, round(ARRAY * scale()))
+    figures: dict[str, Figures] = {}
+    rows: list[tuple[str, Any]] = [("hosts, requests of an array", f"{hosts:,}, {array:,}")]
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="windrow-bench-")))
+        figures["SQLite"] = measured(folder / "sqlite", "", hosts, array)
+        if found()["postgresql"].version is None:
+            rows.append(("PostgreSQL", "not measured: it is missing here"))
+        else:
+            given = os.environ.get(GIVEN)
+            head = (given or "").rpartition("/")[0]
+            server = Postgres(lambda name: f"{head}/{name}", None) if given else stack.enter_context(running())
+            database = stack.enter_context(scratch(server))
+            figures["PostgreSQL"] = measured(folder / "postgresql", database, hosts, array)
+    for name, of in figures.items():
+        rows += shown(name, of)
+    table(rows)
+    ours = figures["SQLite"]
+    goals = {"goal_per_s": GOAL_PER_S, "goal_ratio": GOAL_RATIO, "hosts": hosts}
+    found_here = {name.lower(): detail(of) for name, of in figures.items()}
+    last_line("admit", ours.array_per_s, "clusters/s", "bare statements", ours.ratio, goals | found_here)
+
+
+if __name__ == "__main__":
+    main()
