@@ -206,9 +206,8 @@ class LiveFleet:
         self._last_hold += 1
         lease, left = f"held-{self._last_hold}", self.engine.fleet.left[self.engine.fleet.number[part_id]]
         cards = tuple(islice((card for card, free in enumerate(left) if free == MILLI), wanted.gpus))
-        milli = MILLI if cards else 0
-        amounts = {"cpu": wanted.cpu, "memory": wanted.memory, "cards": cards, "milli": milli}
-        self.engine.apply(Take(host_id=part_id, lease=lease, **amounts))
+        take = Take(host_id=part_id, lease=lease, cpu=wanted.cpu, memory=wanted.memory, cards=cards, milli=MILLI)
+        self.engine.apply(take)
         self._holds[lease] = part_id
         return GiveBack(part_id, lease)
 

@@ -4,7 +4,9 @@ import asyncio
 import random
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,7 @@ from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import MINUTE, SECOND, Microcents
 
-ASKED = {"image": "busybox", "gpus": 1}
+ASKED: dict[str, Any] = {"image": "busybox", "gpus": 1}
 
 
 async def joined(m: Market, count: int, gpus: int = 1) -> list[HostId]:
@@ -66,7 +68,12 @@ async def test_a_cluster_runs_on_a_nominated_host_and_the_record_says_how_it_was
 
 async def test_what_a_creation_reads_and_writes_does_not_grow_with_the_fleet(tmp_path: Path, monkeypatch):
     run, seen = prepared._cursor, list[str]()
-    monkeypatch.setattr(prepared, "_cursor", lambda it, text, values: seen.append(text) or run(it, text, values))
+
+    def cursor(connection, text, values):
+        seen.append(text)
+        return run(connection, text, values)
+
+    monkeypatch.setattr(prepared, "_cursor", cursor)
     with market_world(tmp_path) as m:
         made = []
         for size in (20, 60):
@@ -158,7 +165,7 @@ async def test_a_price_that_changes_moves_the_choice(tmp_path: Path):
         m.join(HostId("host_cheap"), gpus=1, runtimes=("docker",), owner=STRANGER)
         await joined(m, 30)
         await m.create(**ASKED)
-        ((_, slots),) = m.read(lambda uow: m.fleet.hosts.with_slots(uow, ["host_cheap"]))
+        ((_, slots),) = m.read(lambda uow: m.fleet.hosts.with_slots(uow, [HostId("host_cheap")]))
         (tier,) = (slot.tier for slot in slots if slot.gpu_uuid is not None)
         await m.market.set_ask(STRANGER, tier, Microcents(1_000), "test")
         m.clock.advance(2 * SECOND)
@@ -191,7 +198,7 @@ async def history(m: Market, operations: int, seed: int) -> int:
         act = chance.random()
         if act < 0.45:
             gpus = chance.choice((0, 1, 1, 2, 4))
-            asked = {"image": "busybox", "gpus": gpus, "cpus": chance.choice((1, 2))}
+            asked: dict[str, Any] = {"image": "busybox", "gpus": gpus, "cpus": chance.choice((1, 2))}
             who = chance.choice((OWNER, STRANGER))
             request = ClusterRequest(argv=("true",), **asked)
             whole = m.read(lambda uow, r=request, who=who: Placer(m.fleet, m.market).place(uow, r, who))
@@ -221,8 +228,7 @@ async def test_after_random_operations_the_index_equals_one_made_of_the_rows(tmp
 async def test_after_20_000_random_operations_the_index_equals_one_made_of_the_rows(tmp_path: Path):
     for seed in range(10):
         with market_world(tmp_path / str(seed)) as m:
-            m.write(
-                lambda uow: [m.market.credit(uow, one, Microcents(10**13), "more", "t") for one in (OWNER, STRANGER)]
-            )
+            for who in (OWNER, STRANGER):
+                m.write(partial(m.market.credit, account_id=who, amount=Microcents(10**13), key="more", actor="test"))
             await history(m, 2_000, seed)
             assert counts(m).rebuilt == 1

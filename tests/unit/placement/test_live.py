@@ -107,7 +107,8 @@ def histories(seeds: range, operations: int) -> int:
         chance, live, known = random.Random(seed), LiveFleet(), dict[HostId, Candidate]()
         for _ in range(operations):
             one = random_host(chance, str(chance.randrange(60)))
-            if chance.random() < 0.1 and known.pop(one.host_id, None):
+            if chance.random() < 0.1 and one.host_id in known:
+                del known[one.host_id]
                 assert live.drop(one.host_id)
             else:
                 assert live.put(one) is (known.get(one.host_id) is None or parts(known[one.host_id]) != parts(one))
