@@ -31,8 +31,10 @@ from tests.support.postgres import GIVEN, Postgres, running, scratch
 from windrow_master.app.tables import whole_schema
 from windrow_master.store.engine import engines_of
 
-ARRAY, SINGLES, WHOLES, WARM_UP = 1_000, 200, 40, 20
-CONNECTIONS = 32
+ARRAY, SINGLES, WARM_UP = 1_000, 200, 20
+WHOLES = 16
+"""By the full path, of which one may take a second."""
+CONNECTIONS, WHOLE_CONNECTIONS = 32, 8
 GOAL_PER_S, GOAL_RATIO = 300, 0.5
 BODY = json.dumps({"kind": "box", "argv": ["true"], "runtime": "simulated", "gpus": 1, "cpus": 1}).encode()
 TABLES = whole_schema().sorted_tables
@@ -59,10 +61,10 @@ class Submitter:
             raise RuntimeError(f"{answer.status} {said[:300]!r}")
         return (time.perf_counter() - began) * 1_000
 
-    def array(self, count: int) -> float:
+    def array(self, count: int, connections: int = CONNECTIONS) -> float:
         """Seconds for so many at once."""
         began = time.perf_counter()
-        with ThreadPoolExecutor(CONNECTIONS) as threads:
+        with ThreadPoolExecutor(connections) as threads:
             list(threads.map(self.one, range(count)))
         return time.perf_counter() - began
 
@@ -156,7 +158,7 @@ def measured(folder: Path, database: str, hosts: int, array: int) -> Figures:
     with folder.with_suffix(".log").open("wb") as log:
         server = Ordered("bench._admit", [str(folder), database, str(hosts)], log)
     url = database or f"sqlite:///{folder / 'master.sqlite3'}"
-    singles, wholes = max(20, array * SINGLES // ARRAY), max(5, array * WHOLES // ARRAY)
+    singles = max(20, array * SINGLES // ARRAY)
     try:
         said = server.answer()
         ours = Submitter(said["port"], said["token"])
@@ -167,13 +169,13 @@ def measured(folder: Path, database: str, hosts: int, array: int) -> Figures:
         end, after = server.ask(), rows_of(url)
         single_ms = [ours.one() for _ in range(singles)]
         missed = server.ask(whole=True)["missed"]
-        whole_ms = [ours.one() for _ in range(wholes)]
-        whole_s = ours.array(2 * wholes)
+        whole_ms = [ours.one() for _ in range(WHOLES)]
+        whole_s = ours.array(WHOLES, WHOLE_CONNECTIONS)
     finally:
         server.close()
     commits = end["commits"] - start["commits"]
     bare, statements = bare_s(url, before, after, commits)
-    rates = array / array_s, single_ms, 2 * wholes / whole_s, whole_ms, array / bare
+    rates = array / array_s, single_ms, WHOLES / whole_s, whole_ms, array / bare
     return Figures(*rates, statements / array, commits, missed)
 
 
