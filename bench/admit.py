@@ -25,14 +25,16 @@ from typing import Any
 from psycopg.types.json import Json
 
 from bench._load import Ordered
-from bench._report import last_line, median, percentile, scale, table
+from bench._report import cpu_seconds, last_line, median, percentile, scale, table
 from tests.services import found
 from tests.support.postgres import GIVEN, Postgres, running, scratch
 from windrow_master.app.tables import whole_schema
 from windrow_master.store.engine import engines_of
 
-ARRAY, SINGLES, WHOLES, WARM_UP = 1_000, 200, 40, 20
-CONNECTIONS = 32
+ARRAY, SINGLES, WARM_UP = 1_000, 200, 20
+WHOLES = 16
+"""By the full path, of which one may take a second."""
+CONNECTIONS, WHOLE_CONNECTIONS = 32, 8
 GOAL_PER_S, GOAL_RATIO = 300, 0.5
 BODY = json.dumps({"kind": "box", "argv": ["true"], "runtime": "simulated", "gpus": 1, "cpus": 1}).encode()
 TABLES = whole_schema().sorted_tables
@@ -59,10 +61,10 @@ class Submitter:
             raise RuntimeError(f"{answer.status} {said[:300]!r}")
         return (time.perf_counter() - began) * 1_000
 
-    def array(self, count: int) -> float:
+    def array(self, count: int, connections: int = CONNECTIONS) -> float:
         """Seconds for so many at once."""
         began = time.perf_counter()
-        with ThreadPoolExecutor(CONNECTIONS) as threads:
+        with ThreadPoolExecutor(connections) as threads:
             list(threads.map(self.one, range(count)))
         return time.perf_counter() - began
 
@@ -70,7 +72,7 @@ class Submitter:
 @dataclass(frozen=True, slots=True)
 class Figures:
     """Of one database. per_s: clusters a second, in an array, one after the other, in both ways by the full path, and
-    by bare statements; statements: of these, for each cluster."""
+    by bare statements; statements: of these, for each cluster; cpu_ms: of the Master's processor time, likewise."""
 
     array_per_s: float
     single_ms: list[float]
@@ -80,6 +82,7 @@ class Figures:
     statements: float
     commits: int
     missed: int
+    cpu_ms: float
 
     @property
     def ratio(self) -> float:
@@ -133,18 +136,25 @@ def bare_s(url: str, before: Rows, after: Rows, commits: int) -> tuple[float, in
                 elif text not in before[one.name]:
                     undo.append((update, (*_values(was[key]), *key)))
                     redo.append((update, (*_values(row), *key)))
-        cursor = driver.cursor()
-        cursor.execute("PRAGMA foreign_keys = OFF" if mark == "?" else "SET session_replication_role = replica")
-        for statement, values in reversed(undo):
-            cursor.execute(statement, values)
+        driver.cursor().execute(
+            "PRAGMA foreign_keys = OFF" if mark == "?" else "SET session_replication_role = replica"
+        )
         driver.commit()
+        _run(driver, mark, undo[::-1])
         each, began = -(-len(redo) // max(1, commits)), time.perf_counter()
-        for number, (statement, values) in enumerate(redo, 1):
-            cursor.execute(statement, values)
-            if number % each == 0:
-                driver.commit()
-        driver.commit()
+        for first in range(0, len(redo), each):
+            _run(driver, mark, redo[first : first + each])
         return time.perf_counter() - began, len(redo)
+
+
+def _run(driver: Any, mark: str, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
+    """In one transaction, which SQLite's driver is told of."""
+    cursor = driver.cursor()
+    if mark == "?":
+        cursor.execute("BEGIN IMMEDIATE")
+    for statement, values in statements:
+        cursor.execute(statement, values)
+    driver.commit()
 
 
 def _values(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -156,25 +166,26 @@ def measured(folder: Path, database: str, hosts: int, array: int) -> Figures:
     with folder.with_suffix(".log").open("wb") as log:
         server = Ordered("bench._admit", [str(folder), database, str(hosts)], log)
     url = database or f"sqlite:///{folder / 'master.sqlite3'}"
-    singles, wholes = max(20, array * SINGLES // ARRAY), max(5, array * WHOLES // ARRAY)
+    singles = max(20, array * SINGLES // ARRAY)
     try:
         said = server.answer()
         ours = Submitter(said["port"], said["token"])
         for _ in range(WARM_UP):
             ours.one()
-        before, start = rows_of(url), server.ask()
+        before, start, used_s = rows_of(url), server.ask(), cpu_seconds([server.process.pid])
         array_s = ours.array(array)
+        used_s = cpu_seconds([server.process.pid]) - used_s
         end, after = server.ask(), rows_of(url)
         single_ms = [ours.one() for _ in range(singles)]
         missed = server.ask(whole=True)["missed"]
-        whole_ms = [ours.one() for _ in range(wholes)]
-        whole_s = ours.array(2 * wholes)
+        whole_ms = [ours.one() for _ in range(WHOLES)]
+        whole_s = ours.array(WHOLES, WHOLE_CONNECTIONS)
     finally:
         server.close()
     commits = end["commits"] - start["commits"]
     bare, statements = bare_s(url, before, after, commits)
-    rates = array / array_s, single_ms, 2 * wholes / whole_s, whole_ms, array / bare
-    return Figures(*rates, statements / array, commits, missed)
+    rates = array / array_s, single_ms, WHOLES / whole_s, whole_ms, array / bare
+    return Figures(*rates, statements / array, commits, missed, 1_000 * used_s / array)
 
 
 def shown(name: str, of: Figures) -> list[tuple[str, Any]]:
@@ -184,6 +195,7 @@ def shown(name: str, of: Figures) -> list[tuple[str, Any]]:
         (f"{name}: the same rows by bare statements, clusters/s", of.bare_per_s),
         (f"{name}: of that", f"{of.ratio:.2f} (goal {GOAL_RATIO})"),
         (f"{name}: rows a cluster, commits in all", f"{of.statements:.1f}, {of.commits}"),
+        (f"{name}: array, the Master's processor time, ms a cluster", of.cpu_ms),
         (f"{name}: single submits, ms p50", median(of.single_ms)),
         (f"{name}: single submits, ms p99", percentile(of.single_ms, 0.99)),
         (f"{name}: full path, array, clusters/s", of.whole_array_per_s),
@@ -198,6 +210,7 @@ def detail(of: Figures) -> dict[str, Any]:
         "array_per_s": round(of.array_per_s, 1),
         "bare_per_s": round(of.bare_per_s, 1),
         "ratio": round(of.ratio, 3),
+        "cpu_ms": round(of.cpu_ms, 2),
         "single_p50_ms": round(median(of.single_ms), 2),
         "whole_per_s": round(of.whole_array_per_s, 1),
         "missed": of.missed,
