@@ -1,0 +1,215 @@
+"""Shares the fleet between nodes of a tree: installation, organisations, projects, members. Pure.
+
+    rank of siblings: those inside their guarantee first, then by dominant share of their usage, divided by weight
+
+The tree is ranked level by level (Slurm's Fair Tree), so that a thousand projects of an organisation are one leaf
+beside other organisations. A dominant share is the largest of a node's shares of cards, processors and memory (DRF,
+Ghodsi 2011). Usage is the integral of what was held, halved every half-life: with U at some time and rate r from then
+on, after t it is U d + r (1 - d) H / ln 2, where d = 2^(-t/H). So a start, a stop and a charge cost O(depth), and a look
+at a node O(1), however much time has passed. Runs count from their start on as if they had been going on for COMMIT of a
+half-life; without that, all that is free at one moment would go to one node.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import log
+from typing import Final
+
+from windrow_master.queue.model import NOTHING, Amounts
+from windrow_master.spec import require
+from windrow_proto.errors import Conflict, InvalidInput, NotFound
+from windrow_proto.units import DAY
+
+ROOT: Final = "installation"
+WHOLE: Final = 1_000_000
+"""Shares are parts per million of the installation."""
+HALF_LIFE_NS: Final = 7 * DAY
+COMMIT: Final = 0.05
+DEPTH_MAX: Final = 8
+
+Vector = tuple[float, float, float]
+Rank = tuple[bool, float, int]
+Extra = Mapping[str, Amounts]
+"""What nodes would hold beside what they hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node and its rules. guarantee, ceiling: parts per million of the installation. is_borrowing: it may have more
+    than its guarantee while others leave it free."""
+
+    node_id: str
+    parent: str | None
+    guarantee: int = 0
+    ceiling: int = WHOLE
+    weight: int = 1
+    is_borrowing: bool = True
+
+
+@dataclass(slots=True)
+class _State:
+    """used: in amounts x nanoseconds at a time; held: now. number: the order in which nodes came."""
+
+    node: Node
+    number: int
+    path: tuple[str, ...]
+    children: set[str] = field(default_factory=set)
+    held: Amounts = NOTHING
+    used: Vector = (0.0, 0.0, 0.0)
+    at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A node as people see it: shares of the installation, 0 to 1. used: of the half-life's worth; held: now."""
+
+    node: Node
+    held: float
+    used: float
+    rank: Rank
+
+
+class Shares:
+    """The tree, its usage and what is held. Nodes that are put again keep their usage."""
+
+    def __init__(self, capacity: Amounts, nodes: Iterable[Node] = (), half_life_ns: int = HALF_LIFE_NS) -> None:
+        """Nodes in any order. Raises InvalidInput, NotFound or Conflict for a tree that cannot be."""
+        self.capacity, self.half_life_ns = capacity, half_life_ns
+        self._mean_ns = half_life_ns / log(2)
+        self._states = {ROOT: _State(Node(node_id=ROOT, parent=None, guarantee=WHOLE), 0, (ROOT,))}
+        left = {one.node_id: one for one in nodes}
+        while left:
+            ready = [one for one in left.values() if one.parent not in left]
+            require("parent", bool(ready), f"another node: {', '.join(sorted(left)[:4])} come after one another in a circle")
+            for one in ready:
+                self.put(left.pop(one.node_id))
+
+    def put(self, node: Node) -> None:
+        """Add a node, or change its rules; O(siblings). Raises InvalidInput, or NotFound for a parent that is gone."""
+        known, parent = self._states.get(node.node_id), self._states.get(node.parent or "")
+        require("weight", node.weight > 0, "above 0")
+        require("guarantee", 0 <= node.guarantee <= WHOLE, f"0 to {WHOLE} parts per million")
+        require("ceiling", node.guarantee <= node.ceiling <= WHOLE, f"between the guarantee and {WHOLE}")
+        if parent is None or node.node_id == ROOT:
+            raise NotFound(f"The share {node.node_id} has no parent {node.parent}: it is deleted, or was never there.")
+        require("parent", known is None or known.node.parent == node.parent, "the one that it has: shares do not move")
+        require("parent", len(parent.path) < DEPTH_MAX, f"at most {DEPTH_MAX - 1} levels deep")
+        beside = sum(self._states[one].node.guarantee for one in parent.children if one != node.node_id)
+        left = parent.node.guarantee - beside
+        require("guarantee", node.guarantee <= left, f"at most {left}, which {node.parent} has left of its own")
+        if known is not None:
+            below = sum(self._states[one].node.guarantee for one in known.children)
+            require("guarantee", node.guarantee >= below, f"at least {below}, which is given on below it")
+            known.node = node
+            return
+        parent.children.add(node.node_id)
+        self._states[node.node_id] = _State(node, len(self._states), (*parent.path, node.node_id))
+
+    def drop(self, node_id: str) -> None:
+        """Delete a node. Raises Conflict while it has children or holds something."""
+        state = self._state(node_id)
+        if state.children or state.held != NOTHING or node_id == ROOT:
+            raise Conflict(f"The share {node_id} has children, or work that runs. End these first.", subject=node_id)
+        self._states[state.path[-2]].children.remove(node_id)
+        del self._states[node_id]
+
+    def __contains__(self, node_id: str) -> bool:
+        return node_id in self._states
+
+    def is_leaf(self, node_id: str) -> bool:
+        """Whether work can belong to it."""
+        return node_id in self._states and not self._states[node_id].children
+
+    def path(self, node_id: str) -> tuple[str, ...]:
+        """From the installation down to the node."""
+        return self._state(node_id).path
+
+    def start(self, leaf: str, amounts: Amounts, now_ns: int) -> None:
+        """It holds so much more from now on."""
+        self._hold(leaf, amounts, 1, now_ns)
+
+    def stop(self, leaf: str, amounts: Amounts, now_ns: int) -> None:
+        """It holds so much less from now on."""
+        self._hold(leaf, amounts, -1, now_ns)
+
+    def charge(self, leaf: str, amounts: Amounts, from_ns: int, to_ns: int, now_ns: int) -> None:
+        """It held this in the past, and no more: what a new Master reads from the rows of leases."""
+        parts = [self._mean_ns * (self._decay(now_ns - to_ns) - self._decay(now_ns - from_ns)) * one for one in amounts]
+        for state in self._up(leaf):
+            self._advance(state, now_ns)
+            state.used = _vector(used + part for used, part in zip(state.used, parts, strict=True))
+
+    def rank(self, node_id: str, now_ns: int, extra: Amounts = NOTHING) -> Rank:
+        """Sorts siblings, the first to be served first. extra: what it would hold besides."""
+        state = self._states[node_id]
+        held = _sum(state.held, extra)
+        is_above = self._share(held) * WHOLE >= state.node.guarantee
+        usage = (used + COMMIT * self._mean_ns * one for used, one in zip(self._used(state, now_ns), held, strict=True))
+        return is_above, self._share(usage) / self._mean_ns / state.node.weight, state.number
+
+    def over(self, leaf: str, amounts: Amounts, extra: Extra) -> str | None:
+        """The uppermost node that would pass its ceiling, or its guarantee where it does not borrow; None: it may."""
+        for state in reversed(self._up(leaf)[:-1]):
+            held = _sum(_sum(state.held, extra.get(state.node.node_id, NOTHING)), amounts)
+            if self._share(held) * WHOLE > self._most(state):
+                return state.node.node_id
+        return None
+
+    def never(self, leaf: str, amounts: Amounts) -> str | None:
+        """The node whose ceiling this passes even with nothing else running; None: waiting can help."""
+        share = self._share(amounts) * WHOLE
+        return next((one.node.node_id for one in reversed(self._up(leaf)[:-1]) if share > self._most(one)), None)
+
+    def is_guaranteed(self, leaf: str, amounts: Amounts) -> bool:
+        """Whether a run of so much is inside a guarantee: without it, its leaf or what that belongs to would be below
+        its own. Such a run is never preempted."""
+        return any(
+            self._share(_sum(one.held, amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1]
+        )
+
+    def standing(self, node_id: str, now_ns: int) -> Standing:
+        """What people see of a node."""
+        state = self._state(node_id)
+        used = self._share(self._used(state, now_ns)) / self._mean_ns
+        return Standing(node=state.node, held=self._share(state.held), used=used, rank=self.rank(node_id, now_ns))
+
+    def _hold(self, leaf: str, amounts: Amounts, sign: int, now_ns: int) -> None:
+        for state in self._up(leaf):
+            self._advance(state, now_ns)
+            state.held = _sum(state.held, amounts, sign)
+            assert min(state.held) >= 0, f"{leaf} gives back more than it holds"
+
+    def _advance(self, state: _State, now_ns: int) -> None:
+        state.used, state.at_ns = self._used(state, now_ns), max(now_ns, state.at_ns)
+
+    def _used(self, state: _State, now_ns: int) -> Vector:
+        decay = self._decay(now_ns - state.at_ns)
+        more = self._mean_ns * (1 - decay)
+        return _vector(used * decay + held * more for used, held in zip(state.used, state.held, strict=True))
+
+    def _decay(self, passed_ns: int) -> float:
+        return float(2.0 ** -(max(0, passed_ns) / self.half_life_ns))
+
+    def _share(self, amounts: Iterable[float]) -> float:
+        return max(one / max(1, most) for one, most in zip(amounts, self.capacity, strict=True))
+
+    def _most(self, state: _State) -> int:
+        return state.node.ceiling if state.node.is_borrowing else state.node.guarantee
+
+    def _state(self, node_id: str) -> _State:
+        if node_id not in self._states:
+            raise NotFound(f"There is no share {node_id}.", subject=node_id)
+        return self._states[node_id]
+
+    def _up(self, leaf: str) -> list[_State]:
+        """From the leaf to the installation."""
+        return [self._states[one] for one in reversed(self._state(leaf).path)]
+
+
+def _sum(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
+    return Amounts(one.gpus + sign * other.gpus, one.cpus + sign * other.cpus, one.memory + sign * other.memory)
+
+
+def _vector(parts: Iterable[float] | Iterator[float]) -> Vector:
+    first, second, third = parts
+    return first, second, third
