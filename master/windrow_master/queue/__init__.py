@@ -1,4 +1,4 @@
-"""The queue: who comes next, who may have how much, what may start beside a reservation, and when the rest starts. Pure.
+"""The queue: who comes next, who may have how much, what starts beside a reservation, when the rest starts. Pure.
 
     model     what waits, and what it needs          shares    the tree of shares: usage, guarantees, ceilings
     order     who comes next, and who not yet        quota     what a project may have at once, else why not

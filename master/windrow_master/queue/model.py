@@ -30,8 +30,8 @@ NOTHING: Final = Amounts()
 
 
 def cost(cards: Mapping[str, int], cpus: int, memory: int, tier_costs: Mapping[str, int]) -> Amounts:
-    """Amounts in tier-normalised cost (Gavel: by measured throughput). cards: milli by tier; tier_costs: permille of the
-    tier that counts as one, 1,000 where a tier is not named; a part of a milli counts as one."""
+    """Amounts in tier-normalised cost (Gavel: by measured throughput). cards: milli by tier; tier_costs: a card's, in
+    permille of the tier that counts as one, 1,000 where a tier is not named. Rounded up."""
     gpus = sum(-(-milli * tier_costs.get(tier, MILLI) // MILLI) for tier, milli in cards.items())
     return Amounts(gpus, cpus, memory)
 

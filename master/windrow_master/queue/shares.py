@@ -4,20 +4,21 @@
 
 The tree is ranked level by level (Slurm's Fair Tree), so that a thousand projects of an organisation are one leaf
 beside other organisations. A dominant share is the largest of a node's shares of cards, processors and memory (DRF,
-Ghodsi 2011). Usage is the integral of what was held, halved every half-life: with U at some time and rate r from then
-on, after t it is U d + r (1 - d) H / ln 2, where d = 2^(-t/H). So a start, a stop and a charge cost O(depth), and a look
-at a node O(1), however much time has passed. Runs count from their start on as if they had been going on for COMMIT of a
-half-life; without that, all that is free at one moment would go to one node.
+Ghodsi 2011). Usage is the integral of what was held, halved every half-life: with U at some time and r held from then
+on, after t it is U d + r (1 - d) H / ln 2, where d = 2^(-t/H). So a start, a stop and a charge cost O(depth), and a
+look at a node O(1), however much time has passed. What is held counts besides as if it had been held for COMMIT of the
+mean life, or all that is free at one moment would go to one node.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from math import log
 from typing import Final
 
 from windrow_master.queue.model import NOTHING, Amounts
 from windrow_master.spec import require
-from windrow_proto.errors import Conflict, InvalidInput, NotFound
+from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.units import DAY
 
 ROOT: Final = "installation"
@@ -76,11 +77,12 @@ class Shares:
         """Nodes in any order. Raises InvalidInput, NotFound or Conflict for a tree that cannot be."""
         self.capacity, self.half_life_ns = capacity, half_life_ns
         self._mean_ns = half_life_ns / log(2)
+        self._numbers = count(1)
         self._states = {ROOT: _State(Node(node_id=ROOT, parent=None, guarantee=WHOLE), 0, (ROOT,))}
         left = {one.node_id: one for one in nodes}
         while left:
             ready = [one for one in left.values() if one.parent not in left]
-            require("parent", bool(ready), f"another node: {', '.join(sorted(left)[:4])} come after one another in a circle")
+            require("parent", bool(ready), f"no circle, as of {', '.join(sorted(left)[:4])}")
             for one in ready:
                 self.put(left.pop(one.node_id))
 
@@ -103,7 +105,7 @@ class Shares:
             known.node = node
             return
         parent.children.add(node.node_id)
-        self._states[node.node_id] = _State(node, len(self._states), (*parent.path, node.node_id))
+        self._states[node.node_id] = _State(node, next(self._numbers), (*parent.path, node.node_id))
 
     def drop(self, node_id: str) -> None:
         """Delete a node. Raises Conflict while it has children or holds something."""
@@ -180,7 +182,7 @@ class Shares:
             assert min(state.held) >= 0, f"{leaf} gives back more than it holds"
 
     def _advance(self, state: _State, now_ns: int) -> None:
-        state.used, state.at_ns = self._used(state, now_ns), max(now_ns, state.at_ns)
+        state.used, state.at_ns = self._used(state, now_ns), now_ns
 
     def _used(self, state: _State, now_ns: int) -> Vector:
         decay = self._decay(now_ns - state.at_ns)
@@ -210,6 +212,6 @@ def _sum(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
     return Amounts(one.gpus + sign * other.gpus, one.cpus + sign * other.cpus, one.memory + sign * other.memory)
 
 
-def _vector(parts: Iterable[float] | Iterator[float]) -> Vector:
+def _vector(parts: Iterable[float]) -> Vector:
     first, second, third = parts
     return first, second, third
