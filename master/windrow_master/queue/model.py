@@ -25,6 +25,10 @@ class Amounts(NamedTuple):
     cpus: int = 0
     memory: int = 0
 
+    def plus(self, other: "Amounts", sign: int = 1) -> "Amounts":
+        """Both together; less the other with sign -1."""
+        return Amounts(self[0] + sign * other[0], self[1] + sign * other[1], self[2] + sign * other[2])
+
 
 NOTHING: Final = Amounts()
 
@@ -100,3 +104,4 @@ class Entry:
     index: int = 0
     at_once: int | None = None
     held_by: str = ""
+    is_top: bool = False

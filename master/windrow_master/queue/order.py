@@ -4,10 +4,10 @@
            each obstacle in this order; the first that is there is the reason
 
 In a leaf of the tree of shares the ready entries of a class are a sorted list. Its key is the time since when an entry
-could start, less what its priority is worth: the whole range of priorities is worth AGE_CAP_NS. As all entries age alike
-the key never changes, so nothing is ever sorted anew: an event costs one binary search and one shift of pointers (20 us
-among 100,000 entries), and O(depth) counters. `first(limit)` costs O(active siblings) for each node that it comes to, to
-rank these, and then O(depth x log siblings) an entry, each counted as if the ones before it had started.
+could start, less what its priority is worth: the whole range of priorities is worth AGE_CAP_NS. As all entries age
+alike the key never changes and nothing is ever sorted anew: an event costs a binary search, a shift of pointers (20 us
+among 100,000 entries) and O(depth) counters. `first(limit)` ranks the siblings of each node that it comes to, O(active
+siblings), and then takes O(depth x log siblings) an entry, each as if those before it had started.
 """
 
 from bisect import bisect_left, insort
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import heapify, heappop, heappush, heapreplace
+from itertools import islice, pairwise
 from typing import Final
 
 from windrow_master.queue.model import AGE_CAP_NS, NOTHING, PRIORITY_MAX, Amounts, End, Entry, PriorityClass, When
@@ -45,8 +46,8 @@ class Waits(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Factors:
     """The place of an entry in numbers, as Slurm's `sprio`. is_above, usage: of the nodes from below the installation
-    to its leaf, in that order: whether they hold their guarantee already, and what their usage is by weight. age: points
-    that waiting is worth beside `priority`; points: both together."""
+    down to its leaf: whether they hold their guarantee already, and their usage by weight. age: points that waiting is
+    worth; points: with `priority`."""
 
     priority_class: PriorityClass
     is_top: bool
@@ -63,7 +64,6 @@ class _Waiting:
     entry: Entry
     after: dict[str, When]
     since_ns: int
-    is_top: bool = False
     is_never: bool = False
     state: Waits = Waits.HELD
     key: Key = (False, 0, 0, "", 0, "")
@@ -115,25 +115,27 @@ class Queue:
         if one is not None:
             self._unplace(one)
             self._leave_array(one.entry)
-            for job_id in one.after:
+            for job_id in one.after.keys() & self._children.keys():
                 self._children[job_id].discard(entry_id)
+                if not self._children[job_id]:
+                    del self._children[job_id]
 
     def hold(self, entry_id: str, by: str, now_ns: int) -> None:
         """It does not start until it is released. by: who says so."""
-        self._change(self._one(entry_id), now_ns, held_by=by)
+        one = self._one(entry_id)
+        self._change(one, replace(one.entry, held_by=by), now_ns)
 
     def release(self, entry_id: str, now_ns: int) -> None:
         """It waits from now on, if it was held."""
         one = self._one(entry_id)
         if one.entry.held_by:
             one.since_ns = max(one.since_ns, now_ns)
-            self._change(one, now_ns, held_by="", released_ns=now_ns)
+            self._change(one, replace(one.entry, held_by="", released_ns=now_ns), now_ns)
 
     def top(self, entry_id: str, now_ns: int) -> None:
         """It comes before all others of its leaf and class; of several the first by the usual order."""
         one = self._one(entry_id)
-        one.is_top = True
-        self._change(one, now_ns)
+        self._change(one, replace(one.entry, is_top=True), now_ns)
 
     def start(self, entry_id: str, now_ns: int) -> None:
         """It runs. Raises Conflict unless it was ready."""
@@ -192,8 +194,8 @@ class Queue:
         """The ready entries in the order in which they are to start. An entry that would pass the ceiling of a node
         ends that node's turn, so that nothing smaller keeps it waiting for ever."""
         self.wake(now_ns)
-        walk = (entry for one in PriorityClass for entry in self._walk(one, now_ns))
-        return [entry for entry, _ in zip(walk, range(limit), strict=False)]
+        extra: dict[str, Amounts] = {}
+        return list(islice((entry for one in PriorityClass for entry in self._walk(one, now_ns, extra)), limit))
 
     def state(self, entry_id: str) -> Waits:
         """Why it waits. Raises NotFound."""
@@ -208,8 +210,8 @@ class Queue:
         return dict(self._one(entry_id).after)
 
     def running(self, array: str) -> int:
-        """How many of an array run, or are ready to within its throttle."""
-        return len(self._arrays[array].admitted) if array in self._arrays else 0
+        """How many of an array run."""
+        return sum(one in self._running for one in self._arrays[array].admitted) if array in self._arrays else 0
 
     def factors(self, entry_id: str, now_ns: int) -> Factors:
         """Its place in numbers."""
@@ -218,7 +220,7 @@ class Queue:
         age = max(0, now_ns - one.since_ns) / self._point_ns
         return Factors(
             priority_class=one.entry.priority_class,
-            is_top=one.is_top,
+            is_top=one.entry.is_top,
             is_above=tuple(rank[0] for rank in ranks),
             usage=tuple(rank[1] for rank in ranks),
             priority=one.entry.priority,
@@ -232,10 +234,9 @@ class Queue:
             raise NotFound(f"Nothing waits under the id {entry_id}.", subject=entry_id)
         return self._waiting[entry_id]
 
-    def _change(self, one: _Waiting, now_ns: int, held_by: str | None = None, released_ns: int | None = None) -> None:
+    def _change(self, one: _Waiting, entry: Entry, now_ns: int) -> None:
         self._unplace(one)
-        entry = one.entry if held_by is None else replace(one.entry, held_by=held_by)
-        one.entry = entry if released_ns is None else replace(entry, released_ns=released_ns)
+        one.entry = entry
         self._settle(one, now_ns)
 
     def _satisfy(self, one: _Waiting, job_id: str, end: End) -> None:
@@ -263,7 +264,7 @@ class Queue:
         entry = one.entry
         worth_ns = entry.priority * self._point_ns
         one.key = (
-            *(not one.is_top, one.since_ns - worth_ns, entry.submitted_ns),
+            *(not entry.is_top, one.since_ns - worth_ns, entry.submitted_ns),
             *(entry.array, entry.index, entry.entry_id),
         )
         one.state = self._obstacle(one, now_ns)
@@ -275,7 +276,7 @@ class Queue:
             self._place(one)
 
     def _admits(self, one: _Waiting) -> bool:
-        """Whether its array lets it start; else it is parked. One that comes before an admitted one takes its place."""
+        """Whether it has its place in its array already; else it is parked, and placed when there is room."""
         entry = one.entry
         if entry.at_once is None or not entry.array:
             return True
@@ -329,7 +330,7 @@ class Queue:
     def _count(self, leaf: str, of: PriorityClass, change: int) -> None:
         """So many more ready entries below each node of the path."""
         path = self._paths[leaf]
-        for parent, child in zip(path, path[1:], strict=False):
+        for parent, child in pairwise(path):
             below = self._active[of][parent]
             below[child] = below.get(child, 0) + change
             if not below[child]:
@@ -337,16 +338,18 @@ class Queue:
                 if not below:
                     del self._active[of][parent]
 
-    def _walk(self, of: PriorityClass, now_ns: int) -> Iterator[Entry]:
-        """The order of one class. extra: what each node would hold if all so far had started."""
+    def _walk(self, of: PriorityClass, now_ns: int, extra: dict[str, Amounts]) -> Iterator[Entry]:
+        """The order of one class. extra: what each node would hold besides if all so far had started."""
         heaps: dict[str, list[tuple[Rank, str]]] = {}
-        extra: dict[str, Amounts] = {}
         at: dict[str, int] = {}
+
+        def rank(node: str) -> Rank:
+            return self.shares.rank(node, now_ns, extra.get(node, NOTHING))
 
         def siblings(node: str) -> list[tuple[Rank, str]]:
             if node not in heaps:
-                below = self._active[of][node] if node in self._active[of] else {}
-                heaps[node] = [(self.shares.rank(child, now_ns), child) for child in below]
+                below = self._active[of].get(node, {})
+                heaps[node] = [(rank(child), child) for child in below]
                 heapify(heaps[node])
             return heaps[node]
 
@@ -364,14 +367,13 @@ class Queue:
             else:
                 path, is_over = path[: path.index(over) + 1], True
             if over is None:
-                for node in path:
-                    extra[node] = Amounts(*map(sum, zip(extra.get(node, NOTHING), entry.cost, strict=True)))
+                extra |= {node: extra.get(node, NOTHING).plus(entry.cost) for node in path}
                 yield entry
-            for parent, child in reversed(list(zip(path, path[1:], strict=False))):
+            for parent, child in reversed(list(pairwise(path))):
                 if is_over:
                     heappop(heaps[parent])
                 else:
-                    heapreplace(heaps[parent], (self.shares.rank(child, now_ns, extra.get(child, NOTHING)), child))
+                    heapreplace(heaps[parent], (rank(child), child))
                 is_over = not heaps[parent]
 
 

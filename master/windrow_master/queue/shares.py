@@ -144,7 +144,7 @@ class Shares:
     def rank(self, node_id: str, now_ns: int, extra: Amounts = NOTHING) -> Rank:
         """Sorts siblings, the first to be served first. extra: what it would hold besides."""
         state = self._states[node_id]
-        held = _sum(state.held, extra)
+        held = state.held.plus(extra)
         is_above = self._share(held) * WHOLE >= state.node.guarantee
         usage = (used + COMMIT * self._mean_ns * one for used, one in zip(self._used(state, now_ns), held, strict=True))
         return is_above, self._share(usage) / self._mean_ns / state.node.weight, state.number
@@ -152,7 +152,7 @@ class Shares:
     def over(self, leaf: str, amounts: Amounts, extra: Extra) -> str | None:
         """The uppermost node that would pass its ceiling, or its guarantee where it does not borrow; None: it may."""
         for state in reversed(self._up(leaf)[:-1]):
-            held = _sum(_sum(state.held, extra.get(state.node.node_id, NOTHING)), amounts)
+            held = state.held.plus(extra.get(state.node.node_id, NOTHING)).plus(amounts)
             if self._share(held) * WHOLE > self._most(state):
                 return state.node.node_id
         return None
@@ -166,7 +166,7 @@ class Shares:
         """Whether a run of so much is inside a guarantee: without it, its leaf or what that belongs to would be below
         its own. Such a run is never preempted."""
         return any(
-            self._share(_sum(one.held, amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1]
+            self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1]
         )
 
     def standing(self, node_id: str, now_ns: int) -> Standing:
@@ -178,7 +178,7 @@ class Shares:
     def _hold(self, leaf: str, amounts: Amounts, sign: int, now_ns: int) -> None:
         for state in self._up(leaf):
             self._advance(state, now_ns)
-            state.held = _sum(state.held, amounts, sign)
+            state.held = state.held.plus(amounts, sign)
             assert min(state.held) >= 0, f"{leaf} gives back more than it holds"
 
     def _advance(self, state: _State, now_ns: int) -> None:
@@ -206,10 +206,6 @@ class Shares:
     def _up(self, leaf: str) -> list[_State]:
         """From the leaf to the installation."""
         return [self._states[one] for one in reversed(self._state(leaf).path)]
-
-
-def _sum(one: Amounts, other: Amounts, sign: int = 1) -> Amounts:
-    return Amounts(one.gpus + sign * other.gpus, one.cpus + sign * other.cpus, one.memory + sign * other.memory)
 
 
 def _vector(parts: Iterable[float]) -> Vector:
