@@ -295,10 +295,13 @@ class Look:
     def refused(self, entry: Entry) -> None:
         """There is no place for it now. The first of its class that is refused gets a reservation."""
         self._refused[_shape(entry)] = self._run(entry)
-        if entry.priority_class in self._heads:
-            self._profile.unreserve(entry.entry_id)
+        of, reservations = entry.priority_class, self._profile.reservations
+        if of in self._heads:
             return
-        self._heads.add(entry.priority_class)
+        self._heads.add(of)
+        for one in [one.entry for one in reservations.values()]:
+            if one.priority_class is of and one.entry_id != entry.entry_id:
+                self._profile.unreserve(one.entry_id)
         self._profile.reserve(entry, self._times.expected_ns(entry), self._now_ns)
 
     def _run(self, entry: Entry) -> int:
