@@ -27,6 +27,7 @@ NAMES_MAX: Final = 100_000
 DRAIN: Final = "maintenance"
 Place = tuple[str, tuple[int, ...]]
 """A host and cards of it."""
+Shape = tuple[Need, PriorityClass]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,18 +266,18 @@ class Look:
 
     def __init__(self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, tries: int = TRIES) -> None:
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._entries = deque(queue.first(now_ns, FIRST))
+        self._entries = queue.first(now_ns)
         self._heads: set[PriorityClass] = set()
-        self._refused: dict[tuple[str, Need, PriorityClass], int] = {}
-        waiting = {one.entry_id for one in self._entries}
-        for entry_id in [one for one in profile.reservations if one not in waiting]:
+        self._refused: dict[Shape, int] = {}
+        for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
             profile.unreserve(entry_id)
 
     def next(self) -> Entry | None:
         """The next entry to find a place for; None: this look is over."""
-        while self._entries and self._tries:
-            entry = self._entries.popleft()
-            if self._run(entry) < self._refused.get(_shape(entry), FOREVER + 1):
+        for entry in self._entries:
+            if not self._tries:
+                break
+            if self._run(entry) < self._refused.get((entry.need, entry.priority_class), FOREVER + 1):
                 self._tries -= 1
                 return entry
         return None
@@ -289,12 +290,18 @@ class Look:
         """It starts there."""
         self._profile.unreserve(entry.entry_id)
         self._queue.start(entry.entry_id, self._now_ns)
-        for place in places:
+        self._entries = self._queue.first(self._now_ns)
+        taken = {place[0]: place for place in places}
+        for place in taken.values():
             self._profile.take(entry, place, self._now_ns, self._times.expected_ns(entry))
+        for one in list(self._profile.reservations.values()):  # it may have got other cards than those left for it
+            if any(host_id in taken for host_id, _ in one.places):
+                self._profile.unreserve(one.entry.entry_id)
+                self._profile.reserve(one.entry, self._times.expected_ns(one.entry), self._now_ns)
 
     def refused(self, entry: Entry) -> None:
         """There is no place for it now. The first of its class that is refused gets a reservation."""
-        self._refused[_shape(entry)] = self._run(entry)
+        self._refused[entry.need, entry.priority_class] = self._run(entry)
         of, reservations = entry.priority_class, self._profile.reservations
         if of in self._heads:
             return
@@ -307,10 +314,6 @@ class Look:
     def _run(self, entry: Entry) -> int:
         run_ns = self._times.expected_ns(entry)
         return FOREVER if run_ns is None else run_ns
-
-
-def _shape(entry: Entry) -> tuple[str, Need, PriorityClass]:
-    return entry.leaf, entry.need, entry.priority_class
 
 
 def _holds(host: Host, need: Need) -> bool:

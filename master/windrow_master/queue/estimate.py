@@ -34,8 +34,8 @@ UNKNOWN: Final = log(4)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """When an entry is expected to start: 80 % of such intervals hold. place: 1 is the first; planned_ns: the plan's own
-    time, without what earlier errors teach."""
+    """When an entry is expected to start; 80 % of such intervals hold. place: 1 is the first. planned_ns: by the plan
+    alone, without what earlier errors teach."""
 
     place: int
     made_ns: int
@@ -82,9 +82,11 @@ class Estimator:
         self._open: dict[str, Estimate] = {}
         self.held = self.scored = 0
 
-    def plan(self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, depth: int = DEPTH) -> dict[str, Estimate]:
+    def plan(
+        self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, depth: int = DEPTH
+    ) -> dict[str, Estimate]:
         """The estimates of the first entries of the queue, in its order. O(depth x hosts)."""
-        entries = queue.first(now_ns)
+        entries = list(queue.first(now_ns, is_capped=False))
         planned = self._planned(entries[:depth], profile, times, now_ns)
         known = [one - now_ns for one in planned if one is not None]
         pace = max(known, default=0) / max(1, len(planned))

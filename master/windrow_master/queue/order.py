@@ -190,12 +190,18 @@ class Queue:
             if (one.state is Waits.NO_SHARE) is (one.entry.leaf in self.shares):
                 self._settle(one, now_ns)
 
-    def first(self, now_ns: int, limit: int = FIRST) -> list[Entry]:
-        """The ready entries in the order in which they are to start. An entry that would pass the ceiling of a node
-        ends that node's turn, so that nothing smaller keeps it waiting for ever."""
+    def first(self, now_ns: int, limit: int = FIRST, *, is_capped: bool = True) -> Iterator[Entry]:
+        """The ready entries in the order in which they are to start; over once anything of the queue changes. An entry
+        that would pass the ceiling of a node ends that node's turn, so that nothing smaller keeps it waiting for ever;
+        is_capped False: all, as people see their places."""
         self.wake(now_ns)
         extra: dict[str, Amounts] = {}
-        return list(islice((entry for one in PriorityClass for entry in self._walk(one, now_ns, extra)), limit))
+        walks = (entry for one in PriorityClass for entry in self._walk(one, now_ns, extra, is_capped))
+        return islice(walks, limit)
+
+    def is_ready(self, entry_id: str) -> bool:
+        """Whether it waits for nothing but a place."""
+        return entry_id in self._waiting and self._waiting[entry_id].state is Waits.READY
 
     def state(self, entry_id: str) -> Waits:
         """Why it waits. Raises NotFound."""
@@ -338,7 +344,9 @@ class Queue:
                 if not below:
                     del self._active[of][parent]
 
-    def _walk(self, of: PriorityClass, now_ns: int, extra: dict[str, Amounts]) -> Iterator[Entry]:
+    def _walk(
+        self, of: PriorityClass, now_ns: int, extra: dict[str, Amounts], is_capped: bool
+    ) -> Iterator[Entry]:
         """The order of one class. extra: what each node would hold besides if all so far had started."""
         heaps: dict[str, list[tuple[Rank, str]]] = {}
         at: dict[str, int] = {}
@@ -361,13 +369,16 @@ class Queue:
             keys, number = self._leaves[of][leaf], at.get(leaf, 0)
             entry = self._waiting[keys[number][-1]].entry
             over = self.shares.over(leaf, entry.cost, extra)
-            if over is None or self.shares.never(leaf, entry.cost):
+            is_never = over is not None and self.shares.never(leaf, entry.cost) is not None
+            over = over if is_capped or is_never else None
+            if over is None or is_never:
                 at[leaf] = number + 1
                 is_over = at[leaf] == len(keys)
             else:
                 path, is_over = path[: path.index(over) + 1], True
             if over is None:
-                extra |= {node: extra.get(node, NOTHING).plus(entry.cost) for node in path}
+                for node in path:
+                    extra[node] = extra.get(node, NOTHING).plus(entry.cost)
                 yield entry
             for parent, child in reversed(list(pairwise(path))):
                 if is_over:

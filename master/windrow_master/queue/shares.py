@@ -139,28 +139,29 @@ class Shares:
         parts = [self._mean_ns * (self._decay(now_ns - to_ns) - self._decay(now_ns - from_ns)) * one for one in amounts]
         for state in self._up(leaf):
             self._advance(state, now_ns)
-            state.used = _vector(used + part for used, part in zip(state.used, parts, strict=True))
+            state.used = state.used[0] + parts[0], state.used[1] + parts[1], state.used[2] + parts[2]
 
     def rank(self, node_id: str, now_ns: int, extra: Amounts = NOTHING) -> Rank:
         """Sorts siblings, the first to be served first. extra: what it would hold besides."""
         state = self._states[node_id]
-        held = state.held.plus(extra)
-        is_above = self._share(held) * WHOLE >= state.node.guarantee
-        usage = (used + COMMIT * self._mean_ns * one for used, one in zip(self._used(state, now_ns), held, strict=True))
+        used, held = self._used(state, now_ns), state.held.plus(extra)
+        is_above = not state.node.guarantee or self._share(held) * WHOLE >= state.node.guarantee
+        more = COMMIT * self._mean_ns
+        usage = used[0] + more * held[0], used[1] + more * held[1], used[2] + more * held[2]
         return is_above, self._share(usage) / self._mean_ns / state.node.weight, state.number
 
     def over(self, leaf: str, amounts: Amounts, extra: Extra) -> str | None:
         """The uppermost node that would pass its ceiling, or its guarantee where it does not borrow; None: it may."""
-        for state in reversed(self._up(leaf)[:-1]):
-            held = state.held.plus(extra.get(state.node.node_id, NOTHING)).plus(amounts)
-            if self._share(held) * WHOLE > self._most(state):
-                return state.node.node_id
+        for node_id, most in self._caps(leaf):
+            held = self._states[node_id].held.plus(extra.get(node_id, NOTHING)).plus(amounts)
+            if self._share(held) * WHOLE > most:
+                return node_id
         return None
 
     def never(self, leaf: str, amounts: Amounts) -> str | None:
         """The node whose ceiling this passes even with nothing else running; None: waiting can help."""
         share = self._share(amounts) * WHOLE
-        return next((one.node.node_id for one in reversed(self._up(leaf)[:-1]) if share > self._most(one)), None)
+        return next((node_id for node_id, most in self._caps(leaf) if share > most), None)
 
     def is_guaranteed(self, leaf: str, amounts: Amounts) -> bool:
         """Whether a run of so much is inside a guarantee: without it, its leaf or what that belongs to would be below
@@ -185,18 +186,23 @@ class Shares:
         state.used, state.at_ns = self._used(state, now_ns), now_ns
 
     def _used(self, state: _State, now_ns: int) -> Vector:
-        decay = self._decay(now_ns - state.at_ns)
+        decay, used, held = self._decay(now_ns - state.at_ns), state.used, state.held
         more = self._mean_ns * (1 - decay)
-        return _vector(used * decay + held * more for used, held in zip(state.used, state.held, strict=True))
+        return used[0] * decay + held[0] * more, used[1] * decay + held[1] * more, used[2] * decay + held[2] * more
 
     def _decay(self, passed_ns: int) -> float:
         return float(2.0 ** -(max(0, passed_ns) / self.half_life_ns))
 
-    def _share(self, amounts: Iterable[float]) -> float:
-        return max(one / max(1, most) for one, most in zip(amounts, self.capacity, strict=True))
+    def _share(self, amounts: Amounts | Vector) -> float:
+        """The dominant share. With nothing of an amount in the fleet a milli of it is all."""
+        gpus, cpus, memory = self.capacity
+        return max(amounts[0] / (gpus or 1), amounts[1] / (cpus or 1), amounts[2] / (memory or 1))
 
-    def _most(self, state: _State) -> int:
-        return state.node.ceiling if state.node.is_borrowing else state.node.guarantee
+    def _caps(self, leaf: str) -> list[tuple[str, int]]:
+        """The nodes of its path that have a most, from the top. A ceiling of the whole is none: the fleet itself is."""
+        nodes = [self._states[one].node for one in self._state(leaf).path[1:]]
+        mosts = ((one.node_id, one.ceiling if one.is_borrowing else one.guarantee) for one in nodes)
+        return [(node_id, most) for node_id, most in mosts if most < WHOLE]
 
     def _state(self, node_id: str) -> _State:
         if node_id not in self._states:
@@ -206,8 +212,3 @@ class Shares:
     def _up(self, leaf: str) -> list[_State]:
         """From the leaf to the installation."""
         return [self._states[one] for one in reversed(self._state(leaf).path)]
-
-
-def _vector(parts: Iterable[float]) -> Vector:
-    first, second, third = parts
-    return first, second, third
