@@ -12,46 +12,23 @@ A change costs O(1); to ask one host O(h^2) for h holds on it; to reserve O(host
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 from windrow_master.queue.model import FOREVER, MILLI, Entry, Need, PriorityClass
-from windrow_master.queue.order import FIRST, Queue
+from windrow_master.queue.order import Queue
 from windrow_proto.units import MINUTE
 
 TRIES: Final = 16
-"""Plans in one look: entries that need the same as a refused one are passed over without a plan."""
+"""Plans in one look. What needs the same as an entry that was refused is passed over without a plan."""
+PASSED: Final = 256
+"""Entries that are looked at after each start. Slurm's default_queue_depth is 100."""
 NAMES_MAX: Final = 100_000
 """Owners and names whose last runs are kept; the oldest go first."""
 DRAIN: Final = "maintenance"
 Place = tuple[str, tuple[int, ...]]
 """A host and cards of it."""
-Shape = tuple[Need, PriorityClass]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hold:
-    """A part of a host that is held: `milli` of each of the cards. level: the class of a reservation; -1: all heed it.
-    is_run: it runs, from from_ns on, and until_ns is a guess (from_ns: not even that). limit_ns: it ends by then."""
-
-    by: str
-    cards: tuple[int, ...]
-    milli: int
-    cpus: int
-    memory: int
-    from_ns: int
-    until_ns: int
-    limit_ns: int = FOREVER
-    level: int = -1
-    is_run: bool = False
-
-    def ends_ns(self, now_ns: int) -> int:
-        """When it is expected to end, in the future for what runs."""
-        if not self.is_run or self.until_ns > now_ns:
-            return self.until_ns
-        again = now_ns + max(MINUTE, now_ns - self.from_ns)
-        return min(again, self.limit_ns if self.limit_ns > now_ns else now_ns + MINUTE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +40,28 @@ class Host:
     cards: int = 0
     cpus: int = 0
     memory: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A part of a host that is held. level: the class of a reservation; -1: all heed it. is_run: it runs since from_ns,
+    and until_ns is a guess (from_ns: not even that). limit_ns: it has ended by then."""
+
+    by: str
+    need: Need
+    cards: tuple[int, ...]
+    from_ns: int
+    until_ns: int
+    limit_ns: int = FOREVER
+    level: int = -1
+    is_run: bool = False
+
+    def ends_ns(self, now_ns: int) -> int:
+        """When it is expected to end; for what runs in the future."""
+        if not self.is_run or self.until_ns > now_ns:
+            return self.until_ns
+        again = now_ns + max(MINUTE, now_ns - self.from_ns)
+        return min(again, self.limit_ns if self.limit_ns > now_ns else now_ns + MINUTE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +99,42 @@ class _Host:
     host: Host
     holds: dict[str, Hold] = field(default_factory=dict)
 
-    def room(self, from_ns: int, until_ns: int, level: int, now_ns: int, but: str) -> tuple[list[int], int, int]:
-        """The least that is free at any time between: milli of each card, processors, memory."""
-        heeded = [one for one in self.holds.values() if one.level <= level and one.by != but]
-        cards, cpus, memory = [MILLI] * self.host.cards, self.host.cpus, self.host.memory
+    def heeded(self, entry: Entry, level: int | None) -> list[Hold]:
+        """The holds that an entry has to leave alone. level: of its class if not given; -1: what runs, and windows."""
+        most = entry.priority_class if level is None else level
+        return [one for one in self.holds.values() if one.level <= most and one.by != entry.entry_id]
+
+    def cards(self, entry: Entry, from_ns: int, until_ns: int, now_ns: int, level: int | None = None) -> Place | None:
+        """The cards that an entry could have all that time, of the fullest first; None: it does not fit."""
+        need, heeded, size = entry.need, self.heeded(entry, level), self.host
+        room, cpus, memory = [MILLI] * size.cards, size.cpus, size.memory
         for at in {from_ns, *(one.from_ns for one in heeded if from_ns < one.from_ns < until_ns)}:
             held = [one for one in heeded if one.from_ns <= at < one.ends_ns(now_ns)]
-            left = [MILLI] * self.host.cards
+            left = [MILLI] * size.cards
             for one in held:
                 for card in one.cards:
-                    left[card] -= one.milli
-            cards = [min(pair) for pair in zip(cards, left, strict=True)]
-            cpus = min(cpus, self.host.cpus - sum(one.cpus for one in held))
-            memory = min(memory, self.host.memory - sum(one.memory for one in held))
-        return cards, cpus, memory
+                    left[card] -= one.need.milli
+            room = [min(pair) for pair in zip(room, left, strict=True)]
+            cpus = min(cpus, size.cpus - sum(one.need.cpus for one in held))
+            memory = min(memory, size.memory - sum(one.need.memory for one in held))
+        cards = sorted((left, card) for card, left in enumerate(room) if left >= need.milli)[: need.cards]
+        if len(cards) < need.cards or cpus < need.cpus or memory < need.memory:
+            return None
+        return size.host_id, tuple(sorted(card for _, card in cards))
+
+    def first(self, entry: Entry, run_ns: int | None, now_ns: int, is_refused: bool) -> int | None:
+        """When it fits here first. Where nothing holds later on, what fits once fits from then on: a binary search."""
+        heeded = self.heeded(entry, None)
+        ends = {end for one in heeded if now_ns < (end := one.ends_ns(now_ns)) < FOREVER}
+        times = sorted(ends) if is_refused else [now_ns, *sorted(ends)]
+
+        def fits(at: int) -> bool:
+            return self.cards(entry, at, _end(at, run_ns), now_ns) is not None
+
+        if any(one.from_ns > now_ns for one in heeded):
+            return next((at for at in times if fits(at)), None)
+        found = bisect_left(times, True, key=fits)
+        return times[found] if found < len(times) else None
 
 
 class Profile:
@@ -121,27 +142,36 @@ class Profile:
 
     def __init__(self) -> None:
         self._hosts: dict[str, _Host] = {}
-        self._special: set[str] = set()
+        self._later: set[str] = set()
         self.reservations: dict[str, Reservation] = {}
 
     def join(self, host: Host) -> None:
-        """A host joins, or has another size; what runs on it stays."""
+        """A host joins, or has another size; what runs on cards that it still has stays."""
         holds = self._hosts[host.host_id].holds if host.host_id in self._hosts else {}
         kept = {by: one for by, one in holds.items() if max(one.cards, default=-1) < host.cards}
         self._hosts[host.host_id] = _Host(host, kept)
 
     def leave(self, host_id: str) -> None:
-        """A host is gone, and with it reservations on it."""
+        """A host is gone, and with it what was reserved with a part on it."""
         host = self._hosts.pop(host_id, None)
-        self._special.discard(host_id)
-        for by in [] if host is None else [one for one in host.holds if one in self.reservations]:
+        self._later.discard(host_id)
+        for by in host.holds.keys() & self.reservations.keys() if host else ():
             self.unreserve(by)
 
     def take(self, entry: Entry, place: Place, started_ns: int, expected_ns: int | None) -> None:
         """An entry runs on a host since then. expected_ns: for how long; None: unknown."""
-        until = started_ns + (expected_ns or 0)
-        limit = FOREVER if entry.limit_ns is None else started_ns + entry.limit_ns
-        self._add(place[0], _hold(entry, place[1], started_ns, until, -1, limit_ns=limit, is_run=True))
+        self._add(
+            place[0],
+            Hold(
+                by=entry.entry_id,
+                need=entry.need,
+                cards=place[1],
+                from_ns=started_ns,
+                until_ns=started_ns + (expected_ns or 0),
+                limit_ns=_end(started_ns, entry.limit_ns),
+                is_run=True,
+            ),
+        )
 
     def give_back(self, entry_id: str, hosts: Iterable[str]) -> None:
         """Its run is over. Said twice it changes nothing."""
@@ -152,113 +182,75 @@ class Profile:
     def drain(self, host_id: str, from_ns: int, until_ns: int = FOREVER) -> None:
         """Maintenance is planned: nothing may run on the host then. An empty span takes it back."""
         host = self._hosts[host_id].host
+        need = Need(cards=host.cards, cpus=host.cpus, memory=host.memory)
         cards = tuple(range(host.cards))
-        whole = {"milli": MILLI, "cpus": host.cpus, "memory": host.memory}
-        self._add(host_id, Hold(by=DRAIN, cards=cards, from_ns=from_ns, until_ns=until_ns, **whole))
-        self._special.add(host_id)
+        self._add(host_id, Hold(by=DRAIN, need=need, cards=cards, from_ns=from_ns, until_ns=until_ns))
 
-    def fits(self, host_id: str, need: Need, from_ns: int, until_ns: int, level: int, now_ns: int, but: str) -> Place:
-        """The cards that it could have all that time, the fullest first. Raises LookupError if it does not fit."""
-        room, cpus, memory = self._hosts[host_id].room(from_ns, until_ns, level, now_ns, but)
-        cards = sorted((left, card) for card, left in enumerate(room) if left >= need.milli)[: need.cards]
-        if len(cards) < need.cards or cpus < need.cpus or memory < need.memory:
-            raise LookupError(host_id)
-        return host_id, tuple(sorted(card for _, card in cards))
-
-    def has_room(self, host_id: str, need: Need, span: tuple[int, int], level: int, now_ns: int, but: str = "") -> bool:
-        """Whether it fits there all that time."""
-        try:
-            self.fits(host_id, need, *span, level, now_ns, but)
-        except LookupError:
-            return False
-        return True
-
-    def hosts(self, need: Need) -> list[str]:
-        """Those of its pools that are large enough when empty."""
-        return [one.host.host_id for one in self._hosts.values() if _holds(one.host, need)]
+    def free(self, entry: Entry, now_ns: int) -> set[str]:
+        """The hosts that have room for it now, whatever is planned for later. O(hosts)."""
+        span = now_ns, now_ns + 1
+        return {one for one, host in self._fitting(entry) if host.cards(entry, *span, now_ns, -1)}
 
     def closed(self, entry: Entry, run_ns: int | None, now_ns: int) -> dict[str, Hold]:
-        """The hosts on which it may not start, though it would fit for now: each with the hold that it would delay."""
+        """The hosts on which it may not start because of what is planned there, each with the first such hold."""
         found = dict[str, Hold]()
-        for host_id in self._special:
-            host, span = self._hosts[host_id], (now_ns, _end(now_ns, run_ns))
-            if not self.has_room(host_id, entry.need, span, entry.priority_class, now_ns, entry.entry_id):
-                later = [one for one in host.holds.values() if not one.is_run and one.by != entry.entry_id]
-                heeded = [one for one in later if one.level <= entry.priority_class and one.ends_ns(now_ns) > now_ns]
-                if heeded:
-                    found[host_id] = min(heeded, key=lambda one: one.from_ns)
+        for host_id in self._later:
+            host = self._hosts[host_id]
+            if host.cards(entry, now_ns, _end(now_ns, run_ns), now_ns) is None:
+                heeded = (one for one in host.heeded(entry, None) if not one.is_run and one.until_ns > now_ns)
+                if (first := min(heeded, key=lambda one: one.from_ns, default=None)) is not None:
+                    found[host_id] = first
         return found
 
-    def earliest(self, entry: Entry, run_ns: int | None, now_ns: int, *, is_refused: bool) -> Reservation | None:
-        """When and where it fits first. is_refused: not now, whatever the profile says. None: nowhere."""
-        need, pools = entry.need, dict[str, list[tuple[int, int, str]]]()
-        for number, host_id in enumerate(self.hosts(need)):
-            if (at := self._first(host_id, entry, run_ns, now_ns, is_refused)) is not None:
-                pools.setdefault(self._hosts[host_id].host.pool, []).append((at, number, host_id))
-        found = [one for firsts in pools.values() if (one := self._gang(entry, run_ns, now_ns, sorted(firsts)))]
-        return min(found, key=lambda one: one.start_ns, default=None)
-
     def reserve(self, entry: Entry, run_ns: int | None, now_ns: int, *, is_refused: bool = True) -> Reservation | None:
-        """Keep the places of `earliest` for it. One that it has stays until its time has passed."""
+        """Keep the places that it can have first; what it has stays until its time has passed. is_refused: it cannot
+        start now, whatever the profile says. None: it fits nowhere. O(hosts)."""
         kept = self.reservations.get(entry.entry_id)
         if kept is not None and kept.start_ns > now_ns:
             return kept
         self.unreserve(entry.entry_id)
-        found = self.earliest(entry, run_ns, now_ns, is_refused=is_refused)
+        pools = dict[str, list[tuple[int, int, _Host]]]()
+        for number, (_, host) in enumerate(self._fitting(entry)):
+            if (at := host.first(entry, run_ns, now_ns, is_refused)) is not None:
+                pools.setdefault(host.host.pool, []).append((at, number, host))
+        all_found = (_gang(entry, run_ns, now_ns, sorted(firsts)) for firsts in pools.values())
+        found = min((one for one in all_found if one), key=lambda one: one.start_ns, default=None)
         if found is not None:
             self.keep(found, run_ns)
         return found
 
     def keep(self, one: Reservation, run_ns: int | None) -> None:
         """Hold the places of a reservation."""
-        self.reservations[one.entry.entry_id] = one
+        entry, span = one.entry, (one.start_ns, _end(one.start_ns, run_ns))
+        self.reservations[entry.entry_id] = one
         for host_id, cards in one.places:
-            until_ns = _end(one.start_ns, run_ns)
-            self._add(host_id, _hold(one.entry, cards, one.start_ns, until_ns, one.entry.priority_class))
-            self._special.add(host_id)
+            of = entry.priority_class
+            hold = Hold(by=entry.entry_id, need=entry.need, cards=cards, from_ns=span[0], until_ns=span[1], level=of)
+            self._add(host_id, hold)
 
     def unreserve(self, entry_id: str) -> None:
         """Let its places go."""
         one = self.reservations.pop(entry_id, None)
         for host_id, _ in one.places if one else ():
-            if host_id in self._hosts:
-                holds = self._hosts[host_id].holds
-                holds.pop(entry_id, None)
-                if all(each.is_run for each in holds.values()):
-                    self._special.discard(host_id)
+            if (host := self._hosts.get(host_id)) is not None:
+                host.holds.pop(entry_id, None)
+                if all(each.is_run for each in host.holds.values()):
+                    self._later.discard(host_id)
 
-    def _first(self, host_id: str, entry: Entry, run_ns: int | None, now_ns: int, is_refused: bool) -> int | None:
-        """When it fits on one host first: with nothing that holds later, what fits once fits from then on."""
-        heeded = [one for one in self._hosts[host_id].holds.values() if one.level <= entry.priority_class]
-        ends = {end for one in heeded if now_ns < (end := one.ends_ns(now_ns)) < FOREVER}
-        times = sorted(ends) if is_refused else [now_ns, *sorted(ends)]
-
-        def fits(at: int) -> bool:
-            span = at, _end(at, run_ns)
-            return self.has_room(host_id, entry.need, span, entry.priority_class, now_ns, entry.entry_id)
-
-        if any(one.from_ns > now_ns for one in heeded):
-            return next((at for at in times if fits(at)), None)
-        found = bisect_left(times, True, key=fits)
-        return times[found] if found < len(times) else None
-
-    def _gang(
-        self, entry: Entry, run_ns: int | None, now_ns: int, firsts: list[tuple[int, int, str]]
-    ) -> Reservation | None:
-        """The first time at which as many hosts of a pool as it needs have room together."""
-        need, of = entry.need, entry.priority_class
-        for at in range(need.hosts - 1, len(firsts)):
-            start_ns, until_ns = firsts[at][0], _end(firsts[at][0], run_ns)
-            hosts = (host_id for _, _, host_id in firsts[: at + 1])
-            fit = [one for one in hosts if self.has_room(one, need, (start_ns, until_ns), of, now_ns, entry.entry_id)]
-            if len(fit) >= need.hosts:
-                span = (start_ns, until_ns, of, now_ns, entry.entry_id)
-                return Reservation(entry, start_ns, tuple(self.fits(one, need, *span) for one in fit[: need.hosts]))
-        return None
+    def _fitting(self, entry: Entry) -> Iterator[tuple[str, _Host]]:
+        """The hosts of its pools that are large enough when empty."""
+        need = entry.need
+        for host_id, one in self._hosts.items():
+            host = one.host
+            is_size = host.cards >= need.cards and host.cpus >= need.cpus and host.memory >= need.memory
+            if is_size and (not need.pools or host.pool in need.pools):
+                yield host_id, one
 
     def _add(self, host_id: str, hold: Hold) -> None:
         if host_id in self._hosts:
             self._hosts[host_id].holds[hold.by] = hold
+            if not hold.is_run:
+                self._later.add(host_id)
 
 
 class Look:
@@ -266,7 +258,7 @@ class Look:
 
     def __init__(self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, tries: int = TRIES) -> None:
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._entries = queue.first(now_ns)
+        self._entries = queue.first(now_ns, PASSED)
         self._heads: set[PriorityClass] = set()
         self._refused: dict[Shape, int] = {}
         for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
@@ -290,7 +282,7 @@ class Look:
         """It starts there."""
         self._profile.unreserve(entry.entry_id)
         self._queue.start(entry.entry_id, self._now_ns)
-        self._entries = self._queue.first(self._now_ns)
+        self._entries = self._queue.first(self._now_ns, PASSED)
         taken = {place[0]: place for place in places}
         for place in taken.values():
             self._profile.take(entry, place, self._now_ns, self._times.expected_ns(entry))
@@ -316,35 +308,16 @@ class Look:
         return FOREVER if run_ns is None else run_ns
 
 
-def _holds(host: Host, need: Need) -> bool:
-    is_size = host.cards >= need.cards and host.cpus >= need.cpus and host.memory >= need.memory
-    return is_size and (not need.pools or host.pool in need.pools)
-
-
 def _end(start_ns: int, run_ns: int | None) -> int:
     return FOREVER if run_ns is None else start_ns + run_ns
 
 
-def _hold(
-    entry: Entry,
-    cards: tuple[int, ...],
-    from_ns: int,
-    until_ns: int,
-    level: int,
-    *,
-    limit_ns: int = FOREVER,
-    is_run: bool = False,
-) -> Hold:
-    need = entry.need
-    return Hold(
-        by=entry.entry_id,
-        cards=cards,
-        milli=need.milli,
-        cpus=need.cpus,
-        memory=need.memory,
-        from_ns=from_ns,
-        until_ns=until_ns,
-        limit_ns=limit_ns,
-        level=level,
-        is_run=is_run,
-    )
+def _gang(entry: Entry, run_ns: int | None, now_ns: int, firsts: list[tuple[int, int, _Host]]) -> Reservation | None:
+    """The first time at which as many hosts of a pool as it needs have room together. firsts: by when each has."""
+    for at in range(entry.need.hosts - 1, len(firsts)):
+        start_ns = firsts[at][0]
+        places = [host.cards(entry, start_ns, _end(start_ns, run_ns), now_ns) for _, _, host in firsts[: at + 1]]
+        fit = [one for one in places if one is not None]
+        if len(fit) >= entry.need.hosts:
+            return Reservation(entry, start_ns, tuple(fit[: entry.need.hosts]))
+    return None

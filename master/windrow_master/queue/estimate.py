@@ -116,9 +116,7 @@ class Estimator:
         """It never starts: nothing is learnt from it."""
         self._open.pop(entry_id, None)
 
-    def _planned(
-        self, entries: Sequence[Entry], profile: Profile, times: RunTimes, now_ns: int
-    ) -> list[int | None]:
+    def _planned(self, entries: Sequence[Entry], profile: Profile, times: RunTimes, now_ns: int) -> list[int | None]:
         """When each starts if all starts in this order and nothing new comes: reservations one after another."""
         kept, found = dict(profile.reservations), list[int | None]()
         for entry_id in kept:
@@ -168,9 +166,7 @@ def why(queue: Queue, profile: Profile, times: RunTimes, entry_id: str, place: i
     if own is not None:
         hosts = ", ".join(host_id for host_id, _ in own.places[:3])
         return f"{start}: {hosts} is reserved for it from about {clock_text(own.start_ns, now_ns)}."
-    span, what = (now_ns, now_ns + 1), _need_text(entry)
-    free = {one for one in profile.hosts(entry.need) if profile.has_room(one, entry.need, span, -1, now_ns)}
-    closed = profile.closed(entry, run_ns, now_ns)
+    what, free, closed = _need_text(entry), profile.free(entry, now_ns), profile.closed(entry, run_ns, now_ns)
     if not free:
         return f"{start}: no host has {what} free."
     if len(free) < entry.need.hosts:

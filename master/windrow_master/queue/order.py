@@ -344,9 +344,7 @@ class Queue:
                 if not below:
                     del self._active[of][parent]
 
-    def _walk(
-        self, of: PriorityClass, now_ns: int, extra: dict[str, Amounts], is_capped: bool
-    ) -> Iterator[Entry]:
+    def _walk(self, of: PriorityClass, now_ns: int, extra: dict[str, Amounts], is_capped: bool) -> Iterator[Entry]:
         """The order of one class. extra: what each node would hold besides if all so far had started."""
         heaps: dict[str, list[tuple[Rank, str]]] = {}
         at: dict[str, int] = {}

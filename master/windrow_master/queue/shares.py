@@ -166,9 +166,7 @@ class Shares:
     def is_guaranteed(self, leaf: str, amounts: Amounts) -> bool:
         """Whether a run of so much is inside a guarantee: without it, its leaf or what that belongs to would be below
         its own. Such a run is never preempted."""
-        return any(
-            self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1]
-        )
+        return any(self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1])
 
     def standing(self, node_id: str, now_ns: int) -> Standing:
         """What people see of a node."""
