@@ -260,7 +260,7 @@ class Look:
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
         self._entries = queue.first(now_ns, PASSED)
         self._heads: set[PriorityClass] = set()
-        self._refused: dict[Shape, int] = {}
+        self._refused: dict[tuple[Need, PriorityClass], int] = {}
         for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
             profile.unreserve(entry_id)
 

@@ -6,10 +6,9 @@ The 80 % interval lies between two quantiles of the last scores; their level fol
 intervals hold whatever the plan is worth (adaptive conformal inference, Gibbs and Candes 2021).
 """
 
-from bisect import insort
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import exp, log
 from typing import Final
 
@@ -22,7 +21,7 @@ DEPTH: Final = 64
 """Entries that are planned one by one: each costs a look at all hosts of its pools."""
 SCORES: Final = 200
 FEW: Final = 20
-"""Scores that a range of waits needs for an interval of its own; until then those of all waits serve."""
+"""Scores without which nothing is learnt yet."""
 LEVEL: Final = 0.8
 RATE: Final = 0.02
 """Each miss widens the level so much more than a hit narrows it that 80 % balance."""
@@ -51,34 +50,12 @@ class Estimate:
         return f"{clock_text(self.start_ns, self.made_ns)} ± {max(1, round(half / MINUTE))} min"
 
 
-@dataclass(slots=True)
-class _Scores:
-    """level: of the interval, moved by hits and misses."""
-
-    last: deque[float] = field(default_factory=lambda: deque(maxlen=SCORES))
-    ordered: list[float] = field(default_factory=list)
-    level: float = LEVEL
-
-    def add(self, score: float, is_hit: bool | None) -> None:
-        if len(self.last) == SCORES:
-            self.ordered.remove(self.last[0])
-        self.last.append(score)
-        insort(self.ordered, score)
-        if is_hit is not None:
-            self.level += RATE * (LEVEL - is_hit)
-            self.level = min(1.0, max(0.0, self.level))
-
-    def quantile(self, part: float) -> float:
-        at = part * (len(self.ordered) + 1) - 1
-        return self.ordered[min(len(self.ordered) - 1, max(0, round(at)))]
-
-
 class Estimator:
     """Makes estimates and learns from how they turned out. held, scored: how many intervals held, of how many."""
 
     def __init__(self) -> None:
-        self._all = _Scores()
-        self._ranges: dict[int, _Scores] = {}
+        self._scores = deque[float](maxlen=SCORES)
+        self._level = LEVEL
         self._open: dict[str, Estimate] = {}
         self.held = self.scored = 0
 
@@ -106,11 +83,10 @@ class Estimator:
         if (one := self._open.pop(entry_id, None)) is None:
             return
         planned, waited = one.planned_ns - one.made_ns, now_ns - one.made_ns
-        score = log((waited + FLAT_NS) / (planned + FLAT_NS))
-        is_hit = one.low_ns <= now_ns <= one.high_ns
-        self.held, self.scored = self.held + is_hit, self.scored + 1
-        for scores in (self._all, self._ranges.setdefault(_range(planned), _Scores())):
-            scores.add(score, is_hit)
+        is_held = one.low_ns <= now_ns <= one.high_ns
+        self.held, self.scored = self.held + is_held, self.scored + 1
+        self._scores.append(log((waited + FLAT_NS) / (planned + FLAT_NS)))
+        self._level = min(1.0, max(0.0, self._level + RATE * (LEVEL - is_held)))
 
     def forget(self, entry_id: str) -> None:
         """It never starts: nothing is learnt from it."""
@@ -131,21 +107,13 @@ class Estimator:
         return found
 
     def _estimate(self, place: int, now_ns: int, planned_ns: int) -> Estimate:
-        scores = self._ranges.get(_range(planned_ns), self._all)
-        if len(scores.ordered) < FEW:
-            scores = self._all
-        low, middle, high = -UNKNOWN, 0.0, UNKNOWN
-        if len(scores.ordered) >= FEW:
-            low, middle, high = (scores.quantile(0.5 + part * scores.level / 2) for part in (-1, 0, 1))
-        at = [now_ns + max(0, round((planned_ns + FLAT_NS) * exp(one)) - FLAT_NS) for one in (low, middle, high)]
+        ordered = sorted(self._scores) if len(self._scores) >= FEW else [-UNKNOWN, 0.0, UNKNOWN]
+        parts = ((1 - self._level) / 2, 0.5, (1 + self._level) / 2)
+        scores = (ordered[min(len(ordered) - 1, max(0, round(part * (len(ordered) + 1)) - 1))] for part in parts)
+        low, start, high = (now_ns + max(0, round((planned_ns + FLAT_NS) * exp(one)) - FLAT_NS) for one in scores)
         return Estimate(
-            place=place, made_ns=now_ns, planned_ns=now_ns + planned_ns, low_ns=at[0], start_ns=at[1], high_ns=at[2]
+            place=place, made_ns=now_ns, planned_ns=now_ns + planned_ns, low_ns=low, start_ns=start, high_ns=high
         )
-
-
-def _range(planned_ns: int) -> int:
-    """Waits within a factor of four are of one range."""
-    return max(1, planned_ns // FLAT_NS).bit_length() // 2
 
 
 def why(queue: Queue, profile: Profile, times: RunTimes, entry_id: str, place: int | None, now_ns: int) -> str:

@@ -8,7 +8,7 @@ from heapq import heappop, heappush
 
 from windrow_master.queue.backfill import Host, Look, Place, Profile, RunTimes
 from windrow_master.queue.estimate import Estimator
-from windrow_master.queue.model import Amounts, Entry, Need, PriorityClass
+from windrow_master.queue.model import Amounts, Entry, Need
 from windrow_master.queue.order import Queue
 from windrow_master.queue.shares import ROOT, Node, Shares
 from windrow_proto.units import MINUTE, SECOND
@@ -63,7 +63,6 @@ class Cluster:
     started: dict[str, int] = field(default_factory=dict)
     served: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     most: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    late: dict[str, int] = field(default_factory=dict)
     queue: Queue = field(init=False)
     profile: Profile = field(init=False, default_factory=Profile)
     times: RunTimes = field(init=False, default_factory=RunTimes)
@@ -105,6 +104,8 @@ class Cluster:
             place = self._place(entry, look.closed(entry))
             if place is None:
                 look.refused(entry)
+                if not any(any(cards) for cards in self._free.values()):
+                    break
                 continue
             one = waiting.pop(entry.entry_id)
             look.placed(entry, [place])
@@ -152,6 +153,3 @@ def backlog(leaves: Iterable[str], jobs: int, chance: random.Random, longest_ns:
 def flood(leaf: str, until_ns: int, every_ns: int, takes_ns: int, **more: object) -> list[Job]:
     """Small jobs at this pace."""
     return [job(f"{leaf}-small-{at}", leaf, at, takes_ns, **more) for at in range(0, until_ns, every_ns)]
-
-
-LOW = PriorityClass.LOW
