@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.queue import judges
 from windrow_master.queue import quota
-from windrow_master.queue.backfill import Profile
+from windrow_master.queue.backfill import Look, Profile
 from windrow_master.queue.estimate import Estimator
 from windrow_master.queue.model import End
 from windrow_master.queue.order import Queue, Waits
@@ -31,8 +31,8 @@ def set_to(owner: Any, name: str, value: Any) -> Plant:
 def _no_aging(patch: pytest.MonkeyPatch) -> None:
     made = Queue.__init__
 
-    def init(self: Queue, *args: Any) -> None:
-        made(self, *args)
+    def init(self: Queue, *args: Any, **more: Any) -> None:
+        made(self, *args, **more)
         self._point_ns = 10**30
 
     patch.setattr(Queue, "__init__", init)
@@ -97,6 +97,7 @@ PLANTED: dict[str, tuple[Plant, Judge]] = {
         set_to(Shares, "_decay", lambda self, passed_ns: 2.718281828 ** -(max(0, passed_ns) / self.half_life_ns)),
         judges.decay,
     ),
+    "no backfill": (set_to(Look, "closed", lambda self, _: frozenset(self._profile._hosts)), judges.backfill),
     "throttle off": (set_to(Queue, "_admits", lambda *_: True), judges.array_throttle),
     "hold ignored": (_held_is_ready, judges.holds),
     "any end satisfies": (set_to(End, "satisfies", lambda *_: True), judges.dependencies),
