@@ -85,7 +85,8 @@ def test_dependencies_on_any_end_on_success_and_on_failure(when: When, is_ok: bo
     starts = when is When.ANY or is_ok is (when is When.OK)
     assert queue.state("next") is (Waits.READY if starts else Waits.NEVER)
     assert never == ([] if starts or is_known else ["next"])
-    assert queue.factors("next", BEGAN + 2 * HOUR).age == pytest.approx(200 / 24)
+    if starts:  # its age counts from that end
+        assert queue.factors("next", BEGAN + 2 * HOUR).age == pytest.approx(200 / 24)
 
 
 def test_an_array_takes_the_next_one_when_one_ends_is_held_or_cancelled() -> None:

@@ -18,13 +18,13 @@ T4 = (Item.GPUS, "t4")
 @pytest.mark.parametrize(
     ("one", "used", "asked", "said"),
     [
-        (quota(Item.GPUS, 8000, "h100"), {H100: 7500}, {H100: 501}, "gpus/h100 of the project lab: limit 8, used 7.5, asked 0.501"),
-        (quota(Item.GPUS, 8000), {H100: 7000, T4: 500}, {T4: 501}, "gpus of the project lab: limit 8, used 7.5, asked 0.501"),
+        (quota(Item.GPUS, 8000, "h100"), {H100: 7500}, {H100: 501}, "gpus/h100 of the project lab: limit 8, used 7.5,"),
+        (quota(Item.GPUS, 8000), {H100: 7000, T4: 500}, {T4: 501}, "gpus of the project lab: limit 8, used 7.5, asked 0"),
         (quota(Item.GPUS, 8000, "h100"), {H100: 8000}, {T4: 1000}, None),
         (quota(Item.CPUS, 4000), {(Item.CPUS, ""): 4000}, {(Item.CPUS, ""): 500}, "limit 4, used 4, asked 0.5"),
         (quota(Item.MEMORY, 10), {}, {(Item.MEMORY, ""): 11}, "limit 10 MiB, used 0 MiB, asked 11 MiB"),
         (quota(Item.CLUSTERS, 2), {(Item.CLUSTERS, ""): 2}, {(Item.CLUSTERS, ""): 1}, "limit 2, used 2, asked 1"),
-        (quota(Item.WAITING, 0), {}, {(Item.WAITING, ""): 1}, "waiting_jobs of the project lab: limit 0, used 0, asked 1"),
+        (quota(Item.WAITING, 0), {}, {(Item.WAITING, ""): 1}, "waiting_jobs of the project lab: limit 0, used 0,"),
         (quota(Item.SPEND, 10**8), {}, {(Item.SPEND, ""): 10**8 + 1}, "limit 1.00, used 0.00, asked 1.00000001"),
         (quota(Item.CLUSTERS, 1), {(Item.CLUSTERS, ""): 5}, {(Item.CPUS, ""): 1}, None),
     ],
