@@ -11,8 +11,8 @@ from windrow_master.queue.order import Queue
 from windrow_proto.units import DAY, HOUR, MINUTE
 
 
-def entry(name: str, cards: int = 1, minutes: int = 60, **more: Any) -> Entry:
-    return job(name, "p0", 0, minutes * MINUTE, cards, **more).entry
+def entry(entry_id: str, cards: int = 1, minutes: int = 60, **more: Any) -> Entry:
+    return job(entry_id, "p0", 0, minutes * MINUTE, cards, **more).entry
 
 
 def need(cards: int = 8, **more: Any) -> Need:
@@ -61,7 +61,7 @@ def test_a_reservation_stays_until_its_time_and_is_made_anew_then() -> None:
     assert start(profile, one) == (10, ["h0"])
     later = profile.reserve(one, HOUR, BEGAN + 10 * MINUTE)
     assert later is not None
-    assert later.start_ns == BEGAN + 30 * MINUTE
+    assert later.start_ns == BEGAN + 11 * MINUTE  # the runs are at their limits, and are being ended
 
 
 def test_a_class_heeds_its_own_reservations_and_those_before_it() -> None:

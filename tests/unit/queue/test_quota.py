@@ -19,7 +19,7 @@ T4 = (Item.GPUS, "t4")
     ("one", "used", "asked", "said"),
     [
         (quota(Item.GPUS, 8000, "h100"), {H100: 7500}, {H100: 501}, "gpus/h100 of the project lab: limit 8, used 7.5,"),
-        (quota(Item.GPUS, 8000), {H100: 7000, T4: 500}, {T4: 501}, "gpus of the project lab: limit 8, used 7.5, asked 0"),
+        (quota(Item.GPUS, 8000), {H100: 7000, T4: 500}, {T4: 501}, "gpus of the project lab: limit 8, used 7.5,"),
         (quota(Item.GPUS, 8000, "h100"), {H100: 8000}, {T4: 1000}, None),
         (quota(Item.CPUS, 4000), {(Item.CPUS, ""): 4000}, {(Item.CPUS, ""): 500}, "limit 4, used 4, asked 0.5"),
         (quota(Item.MEMORY, 10), {}, {(Item.MEMORY, ""): 11}, "limit 10 MiB, used 0 MiB, asked 11 MiB"),
