@@ -269,7 +269,9 @@ class Look:
         for entry in self._entries:
             if not self._tries:
                 break
-            if self._run(entry) < self._refused.get((entry.need, entry.priority_class), FOREVER + 1):
+            if _end(0, self._times.expected_ns(entry)) < self._refused.get(
+                (entry.need, entry.priority_class), FOREVER + 1
+            ):
                 self._tries -= 1
                 return entry
         return None
@@ -279,9 +281,9 @@ class Look:
         return frozenset(self._profile.closed(entry, self._times.expected_ns(entry), self._now_ns))
 
     def placed(self, entry: Entry, places: Iterable[Place]) -> None:
-        """It starts there."""
+        """It starts there. entry: with the cost and need of what it got, where it got something else than it asked."""
         self._profile.unreserve(entry.entry_id)
-        self._queue.start(entry.entry_id, self._now_ns)
+        self._queue.start(entry, self._now_ns)
         self._entries = self._queue.first(self._now_ns, PASSED)
         taken = {place[0]: place for place in places}
         for place in taken.values():
@@ -293,7 +295,7 @@ class Look:
 
     def refused(self, entry: Entry) -> None:
         """There is no place for it now. The first of its class that is refused gets a reservation."""
-        self._refused[entry.need, entry.priority_class] = self._run(entry)
+        self._refused[entry.need, entry.priority_class] = _end(0, self._times.expected_ns(entry))
         of, reservations = entry.priority_class, self._profile.reservations
         if of in self._heads:
             return
@@ -302,10 +304,6 @@ class Look:
             if one.priority_class is of and one.entry_id != entry.entry_id:
                 self._profile.unreserve(one.entry_id)
         self._profile.reserve(entry, self._times.expected_ns(entry), self._now_ns)
-
-    def _run(self, entry: Entry) -> int:
-        run_ns = self._times.expected_ns(entry)
-        return FOREVER if run_ns is None else run_ns
 
 
 def _end(start_ns: int, run_ns: int | None) -> int:

@@ -5,7 +5,7 @@
 
 In a leaf of the tree of shares the ready entries of a class are a sorted list. Its key is the time since when an entry
 could start, less what its priority is worth: the whole range of priorities is worth AGE_CAP_NS. As all entries age
-alike the key never changes and nothing is ever sorted anew: an event costs a binary search, a shift of pointers (20 us
+alike the key never changes and nothing is ever sorted anew: an event costs a binary search, a shift of pointers (10 us
 among 100,000 entries) and O(depth) counters. `first(limit)` ranks the siblings of each node that it comes to, O(active
 siblings), and then takes O(depth x log siblings) an entry, each as if those before it had started.
 """
@@ -95,10 +95,11 @@ class Queue:
         return len(self._waiting)
 
     def put(self, entry: Entry, now_ns: int, ended: Mapping[str, End] | None = None) -> None:
-        """It waits, or waits again. ended: those of the jobs it comes after that have ended. Raises InvalidInput."""
+        """It waits, or waits again; below a deleted leaf for ever. ended: those of the jobs it comes after that have
+        ended. Raises InvalidInput."""
         require("priority", abs(entry.priority) <= PRIORITY_MAX, f"between {-PRIORITY_MAX} and {PRIORITY_MAX}")
         require("at_once", entry.at_once is None or entry.at_once > 0, "above 0")
-        require("share", self.shares.is_leaf(entry.leaf), "one without others below it")
+        require("share", not self.shares.children(entry.leaf), "one without others below it")
         require("id", entry.entry_id not in self._running, "that of work which does not run")
         self.drop(entry.entry_id)
         one = _Waiting(entry, dict(entry.after), max(entry.submitted_ns, entry.begin_ns, entry.released_ns))
@@ -137,14 +138,15 @@ class Queue:
         one = self._one(entry_id)
         self._change(one, replace(one.entry, is_top=True), now_ns)
 
-    def start(self, entry_id: str, now_ns: int) -> None:
-        """It runs. Raises Conflict unless it was ready."""
-        one = self._one(entry_id)
+    def start(self, entry: Entry, now_ns: int) -> None:
+        """It runs: with another cost and need than it asked for where it got an alternative, or more hosts. Raises
+        Conflict unless it was ready."""
+        one = self._one(entry.entry_id)
         if one.state is not Waits.READY:
-            raise Conflict(f"{entry_id} is not ready to start: {one.state}.", subject=entry_id)
+            raise Conflict(f"{entry.entry_id} is not ready to start: {one.state}.", subject=entry.entry_id)
         self._unplace(one)
-        del self._waiting[entry_id]
-        self.adopt(one.entry, now_ns)
+        del self._waiting[entry.entry_id]
+        self.adopt(entry, now_ns)
 
     def adopt(self, entry: Entry, now_ns: int) -> None:
         """It runs already, as a new Master finds it in the rows; what it used before is charged apart."""

@@ -118,9 +118,9 @@ class Shares:
     def __contains__(self, node_id: str) -> bool:
         return node_id in self._states
 
-    def is_leaf(self, node_id: str) -> bool:
-        """Whether work can belong to it."""
-        return node_id in self._states and not self._states[node_id].children
+    def children(self, node_id: str) -> frozenset[str]:
+        """The nodes right below it; none of one that is deleted."""
+        return frozenset(self._states[node_id].children if node_id in self._states else ())
 
     def path(self, node_id: str) -> tuple[str, ...]:
         """From the installation down to the node."""

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
+from typing import Any
 
 from windrow_master.queue.backfill import Host, Look, Place, Profile, RunTimes
 from windrow_master.queue.estimate import Estimator
@@ -25,9 +26,9 @@ class Job:
     takes_ns: int
 
 
-def job(entry_id: str, leaf: str, at_ns: int, takes_ns: int, cards: int = 1, **more: object) -> Job:
+def job(entry_id: str, leaf: str, at_ns: int, takes_ns: int, cards: int = 1, **more: Any) -> Job:
     """A job that asks for whole cards, unless `milli` says otherwise, and for a processor."""
-    milli = int(str(more.pop("milli", MILLI)))
+    milli = more.pop("milli", MILLI)
     entry = Entry(
         entry_id=entry_id,
         leaf=leaf,
@@ -36,7 +37,7 @@ def job(entry_id: str, leaf: str, at_ns: int, takes_ns: int, cards: int = 1, **m
         submitted_ns=BEGAN + at_ns,
         limit_ns=takes_ns,
     )
-    return Job(replace(entry, **more), takes_ns)  # type: ignore[arg-type]  # fields of an entry, by name
+    return Job(replace(entry, **more), takes_ns)
 
 
 def tree(capacity_cards: int, half_life_ns: int, *nodes: Node) -> Shares:
@@ -150,6 +151,6 @@ def backlog(leaves: Iterable[str], jobs: int, chance: random.Random, longest_ns:
     ]
 
 
-def flood(leaf: str, until_ns: int, every_ns: int, takes_ns: int, **more: object) -> list[Job]:
+def flood(leaf: str, until_ns: int, every_ns: int, takes_ns: int, **more: Any) -> list[Job]:
     """Small jobs at this pace."""
     return [job(f"{leaf}-small-{at}", leaf, at, takes_ns, **more) for at in range(0, until_ns, every_ns)]
