@@ -124,19 +124,22 @@ class Queue:
     def hold(self, entry_id: str, by: str, now_ns: int) -> None:
         """It does not start until it is released. by: who says so."""
         one = self._one(entry_id)
-        self._change(one, replace(one.entry, held_by=by), now_ns)
+        one.entry = replace(one.entry, held_by=by)
+        self._settle(one, now_ns)
 
     def release(self, entry_id: str, now_ns: int) -> None:
         """It waits from now on, if it was held."""
         one = self._one(entry_id)
         if one.entry.held_by:
             one.since_ns = max(one.since_ns, now_ns)
-            self._change(one, replace(one.entry, held_by="", released_ns=now_ns), now_ns)
+            one.entry = replace(one.entry, held_by="", released_ns=now_ns)
+            self._settle(one, now_ns)
 
     def top(self, entry_id: str, now_ns: int) -> None:
         """It comes before all others of its leaf and class; of several the first by the usual order."""
         one = self._one(entry_id)
-        self._change(one, replace(one.entry, is_top=True), now_ns)
+        one.entry = replace(one.entry, is_top=True)
+        self._settle(one, now_ns)
 
     def start(self, entry: Entry, now_ns: int) -> None:
         """It runs: with another cost and need than it asked for where it got an alternative, or more hosts. Raises
@@ -241,11 +244,6 @@ class Queue:
         if entry_id not in self._waiting:
             raise NotFound(f"Nothing waits under the id {entry_id}.", subject=entry_id)
         return self._waiting[entry_id]
-
-    def _change(self, one: _Waiting, entry: Entry, now_ns: int) -> None:
-        self._unplace(one)
-        one.entry = entry
-        self._settle(one, now_ns)
 
     def _satisfy(self, one: _Waiting, job_id: str, end: End) -> None:
         if (when := one.after.get(job_id)) is None:
