@@ -274,9 +274,8 @@ class Look:
         for entry in self._entries:
             if not self._tries:
                 break
-            if _end(0, self._times.expected_ns(entry)) < self._refused.get(
-                (entry.need, entry.priority_class), FOREVER + 1
-            ):
+            refused_ns = self._refused.get((entry.need, entry.priority_class), FOREVER + 1)
+            if _end(0, self._times.expected_ns(entry)) < refused_ns:
                 self._tries -= 1
                 return entry
         return None

@@ -65,7 +65,7 @@ class End:
     at_ns: int
 
     def satisfies(self, when: When) -> bool:
-        """Whether whoever comes after it may start."""
+        """True if an entry that comes after it may start."""
         return when is When.ANY or self.is_ok is (when is When.OK)
 
 

@@ -205,7 +205,7 @@ class Queue:
         return islice(walks, limit)
 
     def is_ready(self, entry_id: str) -> bool:
-        """Whether it waits for nothing but a place."""
+        """True if it waits for nothing but a place."""
         return entry_id in self._waiting and self._waiting[entry_id].state is Waits.READY
 
     def state(self, entry_id: str) -> Waits:
@@ -282,7 +282,7 @@ class Queue:
             self._place(one)
 
     def _admits(self, one: _Waiting) -> bool:
-        """Whether it has its place in its array already; else it is parked, and placed when there is room."""
+        """True if it has its place in its array already; else it is parked, and placed when there is room."""
         entry = one.entry
         if entry.at_once is None or not entry.array:
             return True

@@ -164,8 +164,8 @@ class Shares:
         return next((node_id for node_id, most in self._caps(leaf) if share > most), None)
 
     def is_guaranteed(self, leaf: str, amounts: Amounts) -> bool:
-        """Whether a run of so much is inside a guarantee: without it, its leaf or what that belongs to would be below
-        its own. Such a run is never preempted."""
+        """True if a run of so much is inside a guarantee: without it, its leaf or a node above would be below its own.
+        Such a run is never preempted."""
         return any(self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1])
 
     def standing(self, node_id: str, now_ns: int) -> Standing:
