@@ -23,7 +23,7 @@ SCORES: Final = 200
 FEW: Final = 20
 """Scores without which nothing is learnt yet."""
 LEVEL: Final = 0.8
-RATE: Final = 0.02
+RATE: Final = 0.05
 """Each miss widens the level so much more than a hit narrows it that 80 % balance."""
 FLAT_NS: Final = 30 * SECOND
 """Added to both waits, so that a second instead of two is no error of factor two."""

@@ -19,7 +19,7 @@ submitted after it to the same leaf and class."""
 
 
 class Amounts(NamedTuple):
-    """What shares count. gpus: cards in milli, each times the cost of its tier; cpus in milli; memory in MiB."""
+    """Amounts that shares count. gpus: cards in milli times the cost of their tier; cpus in milli; memory in MiB."""
 
     gpus: int = 0
     cpus: int = 0
@@ -71,8 +71,8 @@ class End:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """What it needs on each of so many hosts: `cards` cards with `milli` of each. pools: the classes of hosts that will
-    do; empty: any."""
+    """The needs of an entry on each of so many hosts: `cards` cards with `milli` of each. pools: the classes of hosts
+    that will do; empty: any."""
 
     cards: int = 0
     milli: int = MILLI
@@ -84,9 +84,9 @@ class Need:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """What waits. leaf: its node in the tree of shares. name, limit_ns: of the run; None: it has no end. begin_ns: not
-    before. released_ns: when its last hold ended. array, index, at_once: its array, its place in it, and how many of
-    that run at once (`1000%20`); None: all."""
+    """An entry of the queue. leaf: its node in the tree of shares. name, limit_ns: of the run; None: it has no end.
+    begin_ns: not before. released_ns: when its last hold ended. array, index, at_once: its array, its place in it, and
+    how many of that run at once (`1000%20`); None: all."""
 
     entry_id: str
     leaf: str

@@ -78,7 +78,7 @@ class _Array:
 
 
 class Queue:
-    """What waits and what runs of it. Times are wall time; the order of calls is the caller's."""
+    """The entries that wait, and those that run. Times are wall time; the order of calls is the caller's."""
 
     def __init__(self, shares: Shares, age_cap_ns: int = AGE_CAP_NS) -> None:
         self.shares, self._point_ns = shares, age_cap_ns // (2 * PRIORITY_MAX)

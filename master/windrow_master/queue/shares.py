@@ -31,7 +31,7 @@ DEPTH_MAX: Final = 8
 Vector = tuple[float, float, float]
 Rank = tuple[bool, float, int]
 Extra = Mapping[str, Amounts]
-"""What nodes would hold beside what they hold."""
+"""Amounts that nodes would hold beside what they hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,7 @@ class Shares:
         return any(self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1])
 
     def standing(self, node_id: str, now_ns: int) -> Standing:
-        """What people see of a node."""
+        """The node as people see it."""
         state = self._state(node_id)
         used = self._share(self._used(state, now_ns)) / self._mean_ns
         return Standing(node=state.node, held=self._share(state.held), used=used, rank=self.rank(node_id, now_ns))

@@ -20,7 +20,7 @@ BEGAN = 1_700_000_000 * SECOND
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What arrives: an entry, and how long it takes."""
+    """An entry that arrives, and how long it takes."""
 
     entry: Entry
     takes_ns: int

@@ -91,7 +91,7 @@ def array_throttle() -> list[str]:
 
 
 def holds() -> list[str]:
-    """What is held does not start; released it does; and neither does what is dropped meanwhile."""
+    """A held entry does not start; released it does; dropped meanwhile it does not."""
     queue = Queue(tree(8, DAY, *projects(1)))
     for name, by in (("held", "ada"), ("free", ""), ("gone", "ada")):
         queue.put(job(name, "p0", 0, HOUR, held_by=by).entry, BEGAN)
@@ -103,7 +103,7 @@ def holds() -> list[str]:
 
 
 def dependencies() -> list[str]:
-    """What comes after a job starts after the end that it asks for, and never after another one."""
+    """An entry that comes after a job starts after the end that it asks for, and never after another one."""
     found = list[str]()
     for when, is_ok, starts in ((When.ANY, False, True), (When.OK, True, True), (When.OK, False, False)):
         queue = Queue(tree(8, DAY, *projects(1)))
@@ -127,7 +127,7 @@ def quotas() -> list[str]:
 
 
 def borrowing() -> list[str]:
-    """Who does not borrow keeps to the guarantee though all else is free; who does has up to the ceiling."""
+    """A node that does not borrow keeps to its guarantee though all else is free; others have up to the ceiling."""
     rules = (("keeps", 250_000, 1_000_000, False, 2), ("borrows", 125_000, 500_000, True, 4))
     nodes = [
         Node(node_id=name, parent=ROOT, guarantee=guarantee, ceiling=ceiling, is_borrowing=does)
@@ -141,7 +141,7 @@ def borrowing() -> list[str]:
 
 
 def guarantees() -> list[str]:
-    """Who is below the guarantee comes first, whatever was used before."""
+    """A node below its guarantee comes first, whatever it used before."""
     nodes = [Node(node_id="owner", parent=ROOT, guarantee=500_000), Node(node_id="other", parent=ROOT)]
     shares = tree(8, DAY, *nodes)
     shares.charge("owner", Amounts(gpus=8 * MILLI), BEGAN - DAY, BEGAN, BEGAN)
