@@ -102,7 +102,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("secrets",),
     ("telemetry",),
     ("fleet",),
-    ("accesses", "placement", "prices"),
+    ("accesses", "placement", "prices", "queue"),
     ("verification",),
     ("market",),
     ("clusters",),

@@ -1,0 +1,183 @@
+"""Estimates when an entry starts, how sure that is, and says in one true line why it still waits. Pure.
+
+The first entries of the queue are placed one after another in what is expected to become free; later ones go on at the
+same pace. Each first estimate is scored when its entry starts, by the logarithm of the real wait over the planned one.
+The 80 % interval lies between two quantiles of the last scores; their level follows the hits, so that four in five
+intervals hold whatever the plan is worth (adaptive conformal inference, Gibbs and Candes 2021).
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp, log
+from typing import Final
+
+from windrow_master.queue.backfill import DRAIN, Profile, RunTimes
+from windrow_master.queue.model import Entry, When
+from windrow_master.queue.order import Queue, Waits
+from windrow_proto.units import DAY, MINUTE, SECOND, time_text
+
+DEPTH: Final = 32
+"""Entries that are planned one by one: each costs as much as a reservation."""
+SCORES: Final = 200
+FEW: Final = 20
+"""Scores without which nothing is learnt yet."""
+LEVEL: Final = 0.8
+RATE: Final = 0.05
+"""Each miss widens the level so much more than a hit narrows it that 80 % balance."""
+FLAT_NS: Final = 30 * SECOND
+"""Added to both waits, so that a second instead of two is no error of factor two."""
+UNKNOWN: Final = log(4)
+"""Before anything was scored: a quarter of the planned wait, to four times as much."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """When an entry is expected to start; 80 % of such intervals hold. place: 1 is the first. planned_ns: by the plan
+    alone, without what earlier errors teach."""
+
+    place: int
+    made_ns: int
+    planned_ns: int
+    start_ns: int
+    low_ns: int
+    high_ns: int
+
+    @property
+    def words(self) -> str:
+        """As people read it: 14:20 ± 6 min, in UTC."""
+        half = max(self.high_ns - self.start_ns, self.start_ns - self.low_ns)
+        return f"{clock_text(self.start_ns, self.made_ns)} ± {max(1, round(half / MINUTE))} min"
+
+
+class Estimator:
+    """Makes estimates and learns from how they turned out. held, scored: how many intervals held, of how many."""
+
+    def __init__(self) -> None:
+        self._scores = deque[float](maxlen=SCORES)
+        self._level = LEVEL
+        self._open: dict[str, Estimate] = {}
+        self.held = self.scored = 0
+
+    def plan(
+        self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, depth: int = DEPTH
+    ) -> dict[str, Estimate]:
+        """The estimates of the first entries of the queue, in its order. A thread's work: with many hosts 1 s."""
+        entries = list(queue.first(now_ns, is_capped=False))
+        planned = self._planned(entries[:depth], profile, times, now_ns)
+        known = [one - now_ns for one in planned if one is not None]
+        pace = max(known, default=0) / max(1, len(planned))
+        found = dict[str, Estimate]()
+        for at, entry in enumerate(entries):
+            wait = round(pace * (at + 1))
+            if at < len(planned):
+                if (start := planned[at]) is None:
+                    continue
+                wait = start - now_ns
+            found[entry.entry_id] = self._estimate(at + 1, now_ns, wait)
+            self._open.setdefault(entry.entry_id, found[entry.entry_id])
+        return found
+
+    def started(self, entry_id: str, now_ns: int) -> None:
+        """It starts: its first estimate is scored."""
+        if (one := self._open.pop(entry_id, None)) is None:
+            return
+        planned, waited = one.planned_ns - one.made_ns, now_ns - one.made_ns
+        is_held = one.low_ns <= now_ns <= one.high_ns
+        self.held, self.scored = self.held + is_held, self.scored + 1
+        self._scores.append(log((waited + FLAT_NS) / (planned + FLAT_NS)))
+        self._level = min(1.0, max(0.0, self._level + RATE * (LEVEL - is_held)))
+
+    def forget(self, entry_id: str) -> None:
+        """It never starts: nothing is learnt from it."""
+        self._open.pop(entry_id, None)
+
+    def _planned(self, entries: Sequence[Entry], profile: Profile, times: RunTimes, now_ns: int) -> list[int | None]:
+        """When each starts if all starts in this order and nothing new comes: reservations one after another."""
+        kept, found = dict(profile.reservations), list[int | None]()
+        for entry_id in kept:
+            profile.unreserve(entry_id)
+        for entry in entries:
+            one = profile.reserve(entry, times.expected_ns(entry), now_ns, is_refused=False)
+            found.append(None if one is None else one.start_ns)
+        for entry_id in list(profile.reservations):
+            profile.unreserve(entry_id)
+        for one in kept.values():
+            profile.keep(one, times.expected_ns(one.entry))
+        return found
+
+    def _estimate(self, place: int, now_ns: int, planned_ns: int) -> Estimate:
+        ordered = sorted(self._scores) if len(self._scores) >= FEW else [-UNKNOWN, 0.0, UNKNOWN]
+        parts = ((1 - self._level) / 2, 0.5, (1 + self._level) / 2)
+        scores = (ordered[min(len(ordered) - 1, max(0, round(part * (len(ordered) + 1)) - 1))] for part in parts)
+        low, start, high = (now_ns + max(0, round((planned_ns + FLAT_NS) * exp(one)) - FLAT_NS) for one in scores)
+        return Estimate(
+            place=place, made_ns=now_ns, planned_ns=now_ns + planned_ns, low_ns=low, start_ns=start, high_ns=high
+        )
+
+
+def why(queue: Queue, profile: Profile, times: RunTimes, entry_id: str, place: int | None, now_ns: int) -> str:
+    """One line that says why it still waits. place: in the queue, from 1. O(hosts)."""
+    entry, state = queue.entry(entry_id), queue.state(entry_id)
+    if state is not Waits.READY:
+        return _obstacle(queue, entry, state, now_ns)
+    shares = queue.shares
+    for node, text in (
+        (shares.never(entry.leaf, entry.cost), "is more than {} may ever have: raise its ceiling, or ask for less"),
+        (shares.over(entry.leaf, entry.cost, {}), "waits until {} holds less: with this it would pass its ceiling"),
+    ):
+        if node is not None:
+            return f"This {text.format(node)}."
+    start = f"{ordinal(place)} in the queue" if place else "In the queue"
+    run_ns = times.expected_ns(entry)
+    own = profile.reservations.get(entry_id)
+    if own is not None:
+        hosts = ", ".join(host_id for host_id, _ in own.places[:3])
+        return f"{start}: {hosts} is reserved for it from about {clock_text(own.start_ns, now_ns)}."
+    what, free, closed = _need_text(entry), profile.free(entry, now_ns), profile.closed(entry, run_ns, now_ns)
+    if not free:
+        return f"{start}: no host has {what} free."
+    if len(free) < entry.need.hosts:
+        return f"{start}: {len(free)} of {entry.need.hosts} hosts have {what} free."
+    if len(free - closed.keys()) >= entry.need.hosts:
+        return f"{start}: {what} are free, and the entries before it are placed first."
+    hold = min((closed[one] for one in free & closed.keys()), key=lambda one: one.from_ns)
+    since = clock_text(hold.from_ns, now_ns)
+    if hold.by == DRAIN:
+        return f"{start}: maintenance begins at {since} where {what} are free, and it might not end before."
+    return f"{start}: the {what} that are free are reserved for {hold.by} from about {since}."
+
+
+def _obstacle(queue: Queue, entry: Entry, state: Waits, now_ns: int) -> str:
+    missing = queue.missing(entry.entry_id)
+    job_id, when = next(iter(missing.items()), ("", When.ANY))
+    more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+    ends = {When.ANY: "to end", When.OK: "to succeed", When.FAILURE: "to fail"}[when]
+    return {
+        Waits.HELD: f"Held by {entry.held_by} until it is released.",
+        Waits.NO_SHARE: f"Its share {entry.leaf} is deleted: it cannot start.",
+        Waits.NEVER: "A job that it comes after has ended in another way: it can never start.",
+        Waits.DEPENDENCY: f"Waits for {job_id} {ends}{more}.",
+        Waits.BEGIN: f"Begins at {clock_text(entry.begin_ns, now_ns)} at the earliest.",
+        Waits.THROTTLED: f"At most {entry.at_once} of its array run at once, and {queue.running(entry.array)} do.",
+    }[state]
+
+
+def _need_text(entry: Entry) -> str:
+    need = entry.need
+    pools = f" of {' or '.join(sorted(need.pools))}" if need.pools else ""
+    if need.cards:
+        return f"{need.cards if need.milli == 1000 else need.milli / 1000:g} GPUs{pools}"
+    return f"{need.cpus / 1000:g} CPUs{pools}"
+
+
+def ordinal(place: int) -> str:
+    """1st, 2nd, 3rd, 4th, 11th, 21st."""
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{'th' if place % 100 in {11, 12, 13} else ending}"
+
+
+def clock_text(at_ns: int, now_ns: int) -> str:
+    """A time in UTC: 14:20 within a day from now, else with its date."""
+    text = time_text(at_ns)
+    return text[11:16] if 0 <= at_ns - now_ns < DAY else f"{text[:10]} {text[11:16]}"
