@@ -70,7 +70,7 @@ class World:
         self.fleet.presence.opened(host_id, Route(access, "local-a", "127.0.0.1:1", boot))
 
     def beat(self, host_id=HOST, conditions=(), digest=b""):
-        self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, "", digest, conditions))
+        self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, "hash", digest, conditions))
 
     def host(self, host_id=HOST):
         return self.read(lambda uow: uow[HostRepository].get(host_id))
