@@ -110,7 +110,7 @@ async def test_a_heartbeat_neither_takes_a_finding_away_nor_brings_one(w):
     w.beat(conditions=(f"gpu.hot:{GPU_2}", f"claim.name:{GPU_2}", f"gpu.listed_elsewhere:{GPU_2}", THEIRS))
     await w.fleet.tick()
     assert codes(w) == [f"claim.memory:{GPU_1}", f"gpu.hot:{GPU_2}"]
-    w.beat(inventory="looked")
+    w.beat()
     await w.fleet.tick()
     assert codes(w) == [f"claim.memory:{GPU_1}"]
 

@@ -136,10 +136,10 @@ async def test_a_condition_is_written_down_when_it_comes_and_when_it_goes(w):
     w.beat(conditions=(f"gpu.hot:{GPU_1}",))
     await settle(w, 1)
     assert not w.slots()[SlotId(GPU_1)].is_offered
-    w.beat()
+    w.beat(inventory="")
     await settle(w, 1)
     assert not w.slots()[SlotId(GPU_1)].is_offered, "an agent that has just started has not looked yet"
-    w.beat(inventory="looked")
+    w.beat()
     await settle(w, 1)
     assert w.slots()[SlotId(GPU_1)].is_offered
     assert {"condition.raised", "condition.cleared"} <= set(w.events())

@@ -69,7 +69,7 @@ class World:
     def connect(self, host_id=HOST, access="acc_1", boot=BOOT):
         self.fleet.presence.opened(host_id, Route(access, "local-a", "127.0.0.1:1", boot))
 
-    def beat(self, host_id=HOST, conditions=(), digest=b"", inventory=""):
+    def beat(self, host_id=HOST, conditions=(), digest=b"", inventory="hash"):
         self.fleet.presence.heard(host_id, Heartbeat(self.clock.wall_ns(), 1, inventory, digest, conditions))
 
     def host(self, host_id=HOST):
