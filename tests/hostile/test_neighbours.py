@@ -109,8 +109,9 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
             return once(b"tar")
 
         it.inside.fetch_files = stuck
-        jobs = [await it.submit(who=NOISY, image="busybox") for _ in range(4 * TRANSFERS.limit)]
-        jobs.append(await it.submit(who=QUIET))
+        whole = {"cpus": 4}  # of a host, so that each has one
+        jobs = [await it.submit(who=NOISY, image="busybox", **whole) for _ in range(4 * TRANSFERS.limit)]
+        jobs.append(await it.submit(who=QUIET, **whole))
         for number in range(len(jobs)):
             it.market.join(HostId(f"host_{number:03}"))
         async with asyncio.TaskGroup() as group:

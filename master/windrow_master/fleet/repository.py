@@ -200,7 +200,7 @@ def _host(row: Mapping[Any, Any]) -> Host:
     values["inventory"] = None if values["inventory"] is None else _inventory(bytes(values["inventory"]))
     values["conditions"] = tuple(Condition(**condition) for condition in values["conditions"])
     values["tier_reasons"] = tuple(values["tier_reasons"])
-    values["labels"] = tuple(values["labels"])
+    values["labels"] = tuple(values["labels"] or ())
     values["bandwidth"] = None if values["bandwidth"] is None else _measurement(values["bandwidth"])
     values["proof"] = None if values["proof"] is None else _proof(values["proof"])
     values["flaps"] = Flaps(values["flaps"], values.pop("flaps_at_ns"))

@@ -42,7 +42,7 @@ hosts = Table(
     Column("flaps", Double, nullable=False, server_default="0"),
     Column("flaps_at_ns", Whole, nullable=False, server_default="0"),
     Column("country", String(2)),
-    Column("labels", JSON, nullable=False, server_default="[]"),
+    Column("labels", JSON),
 )
 
 slots = Table(

@@ -12,4 +12,4 @@ depends_on = None
 def upgrade() -> None:
     """Lead from the revision before to this one."""
     op.add_column("hosts", sa.Column("country", sa.String(2), nullable=True))
-    op.add_column("hosts", sa.Column("labels", sa.JSON(), nullable=False, server_default="[]"))
+    op.add_column("hosts", sa.Column("labels", sa.JSON(), nullable=True))
