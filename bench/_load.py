@@ -53,7 +53,7 @@ class Ordered:
         return answer
 
     def close(self) -> None:
-        """End the process at once, and those that it has started."""
+        """Kill the process and its children at once."""
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()

@@ -71,8 +71,8 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one database. per_s: clusters a second, in an array, one after the other, in both ways by the full path, and
-    by bare statements; statements: of these, for each cluster; cpu_ms: of the Master's processor time, likewise."""
+    """Figures of one database. *_per_s: clusters a second; whole_*: by the full path; bare_*: by bare statements.
+    statements: bare statements a cluster. cpu_ms: processor time of the Master a cluster."""
 
     array_per_s: float
     single_ms: list[float]

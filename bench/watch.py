@@ -37,9 +37,9 @@ would be without the rests."""
 WARM_BATCHES: Final = 1
 RAISED_PER_HOST_HOUR: Final = 1.0
 LIMIT_S: Final = 290.0
-"""Of all of it."""
+"""The whole benchmark takes no longer."""
 STOP_S: Final = 25.0
-"""Of this for the end."""
+"""The part of LIMIT_S that is left for stopping everything."""
 RULES: Final = (("gpu_temperature_celsius", 95.0), ("gpu_power_watts", 900.0), ("gpu_memory_used_bytes", 90e9))
 GOAL_PERCENT: Final = 5.0
 

@@ -49,7 +49,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "user.password": "Password set",
     "user.password_link": "Password link made",
 }
-"""Of the audit log, where the title of the event or the thing and the verb would not do."""
+"""Titles of audit actions for which the title of the event, or the thing and the verb, would be wrong."""
 _DONE: Final[Mapping[str, str]] = {
     "admit": "admitted", "begin": "begun", "bind": "bound", "cancel": "cancelled", "enrol": "enrolled",
     "find": "found", "give_up": "given up", "heard": "heard", "lose": "lost", "lost": "lost", "make": "made",

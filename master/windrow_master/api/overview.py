@@ -99,7 +99,7 @@ def _count_gpus(sums: Glance, entry: Entry) -> set[str]:
 
 
 def _add_worth(sums: Glance, entry: Entry, book: PriceBook) -> None:
-    """Of processors what work has counts as rented, and what no work has as idle, once for all free slots."""
+    """Processors that work has are rented, the others are idle; free slots of a host count once."""
     host, is_told = entry.host, False
     for slot, shown in zip(entry.slots, slots_shown(entry), strict=True):
         units = 1

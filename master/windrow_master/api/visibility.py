@@ -50,7 +50,7 @@ def sees_subject(uow: UnitOfWork, principal: Principal, subject: str) -> bool:
 
 
 def account_sees_subject(uow: UnitOfWork, account_id: AccountId, subject: str) -> bool:
-    """The same of whoever asks for this account and oversees nothing."""
+    """Return the same for a plain member of this account."""
     kind = subject.partition("_")[0]
     if kind not in PRIVATE:
         return True

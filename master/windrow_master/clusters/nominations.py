@@ -42,7 +42,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What was read of hosts: of each that was wanted, or of all. terms: prices and limits, where they were due."""
+    """Rows read for the engine: of the wanted hosts, or of all (wanted None). terms: prices and limits, if due."""
 
     candidates: tuple[Candidate, ...]
     wanted: frozenset[HostId] | None
