@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from windrow_master.clusters.model import Cluster, Workload
+from windrow_master.queue.model import Entry
 from windrow_master.store.messages import Fact, Question
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.volumes import Mount
@@ -41,6 +42,13 @@ class RankFailed(Fact):
 @dataclass(frozen=True, slots=True)
 class IsOfJob(Question[bool]):
     """Asks whether a job that has not ended made this cluster: the job ends the cluster, and brings in its results."""
+
+    cluster_id: ClusterId
+
+
+@dataclass(frozen=True, slots=True)
+class EntryOf(Question[Entry | None]):
+    """Asks for the entry of the queue that this cluster is an attempt of; None: no job that goes on made it."""
 
     cluster_id: ClusterId
 

@@ -12,7 +12,7 @@ A change costs O(1), and to reserve O(hosts x h log h) for h holds on each: 30 m
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final
@@ -22,7 +22,7 @@ from windrow_master.queue.order import Queue
 from windrow_proto.units import MINUTE
 
 TRIES: Final = 16
-"""Plans in one look. What needs the same as an entry that was refused is passed over without a plan."""
+"""Plans in vain in one look. What needs the same as an entry that was refused is passed over without a plan."""
 PASSED: Final = 256
 """Entries that are looked at after each start. Slurm's default_queue_depth is 100."""
 HOSTS_MAX: Final = 1000
@@ -162,6 +162,15 @@ class Profile:
         for by in host.holds.keys() & self.reservations.keys() if host else ():
             self.unreserve(by)
 
+    def host(self, host_id: str) -> Host | None:
+        """A host as it joined last; None: it is not there."""
+        return self._hosts[host_id].host if host_id in self._hosts else None
+
+    def place(self, entry: Entry, host_id: str, now_ns: int) -> Place:
+        """The cards that an entry gets which starts on a host; none where the host has another size by now."""
+        host = self._hosts.get(host_id)
+        return (host and host.cards(entry, now_ns, now_ns + 1, now_ns, -1)) or (host_id, ())
+
     def take(self, entry: Entry, place: Place, started_ns: int, expected_ns: int | None) -> None:
         """An entry runs on a host since then. expected_ns: for how long; None: unknown."""
         self._add(
@@ -185,6 +194,11 @@ class Profile:
 
     def drain(self, host_id: str, from_ns: int, until_ns: int = FOREVER) -> None:
         """Maintenance is planned: nothing may run on the host then. An empty span takes it back."""
+        if host_id not in self._hosts:
+            return
+        if from_ns >= until_ns:
+            self._remove(host_id, DRAIN)
+            return
         host = self._hosts[host_id].host
         need = Need(cards=host.cards, cpus=host.cpus, memory=host.memory)
         cards = tuple(range(host.cards))
@@ -237,10 +251,7 @@ class Profile:
         """Let its places go."""
         one = self.reservations.pop(entry_id, None)
         for host_id, _ in one.places if one else ():
-            if (host := self._hosts.get(host_id)) is not None:
-                host.holds.pop(entry_id, None)
-                if all(each.is_run for each in host.holds.values()):
-                    self._later.discard(host_id)
+            self._remove(host_id, entry_id)
 
     def _fitting(self, entry: Entry) -> Iterator[tuple[str, _Host]]:
         """The hosts of its pools that are large enough when empty."""
@@ -248,8 +259,15 @@ class Profile:
         for host_id, one in self._hosts.items():
             host = one.host
             is_size = host.cards >= need.cards and host.cpus >= need.cpus and host.memory >= need.memory
-            if is_size and (not need.pools or host.pool in need.pools):
+            is_kind = (not need.pools or host.pool in need.pools) and (not need.only or host_id in need.only)
+            if is_size and is_kind:
                 yield host_id, one
+
+    def _remove(self, host_id: str, by: str) -> None:
+        if (host := self._hosts.get(host_id)) is not None:
+            host.holds.pop(by, None)
+            if all(each.is_run for each in host.holds.values()):
+                self._later.discard(host_id)
 
     def _add(self, host_id: str, hold: Hold) -> None:
         if host_id in self._hosts:
@@ -261,11 +279,21 @@ class Profile:
 class Look:
     """One look at the queue. `next` is asked again after each try, once its outcome is told."""
 
-    def __init__(self, queue: Queue, profile: Profile, times: RunTimes, now_ns: int, tries: int = TRIES) -> None:
+    def __init__(
+        self,
+        queue: Queue,
+        profile: Profile,
+        times: RunTimes,
+        now_ns: int,
+        tries: int = TRIES,
+        is_known: Callable[[Entry], bool] = lambda _: False,
+    ) -> None:
+        """is_known: an entry was refused before, and nothing has changed since that could help it."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
+        self._is_known = is_known
         self._entries = queue.first(now_ns, PASSED)
         self._heads: set[PriorityClass] = set()
-        self._refused: dict[tuple[Need, PriorityClass], int] = {}
+        self._refused: dict[_Key, int] = {}
         for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
             profile.unreserve(entry_id)
 
@@ -274,10 +302,12 @@ class Look:
         for entry in self._entries:
             if not self._tries:
                 break
-            refused_ns = self._refused.get((entry.need, entry.priority_class), FOREVER + 1)
-            if _end(0, self._times.expected_ns(entry)) < refused_ns:
-                self._tries -= 1
+            refused_ns = self._refused.get(_key(entry), FOREVER + 1)
+            if _end(0, self._times.expected_ns(entry)) >= refused_ns:
+                continue
+            if not self._is_known(entry):
                 return entry
+            self._refuse(entry)
         return None
 
     def closed(self, entry: Entry) -> frozenset[str]:
@@ -299,7 +329,11 @@ class Look:
 
     def refused(self, entry: Entry) -> None:
         """There is no place for it now. The first of its class that is refused gets a reservation."""
-        self._refused[entry.need, entry.priority_class] = _end(0, self._times.expected_ns(entry))
+        self._tries -= 1
+        self._refuse(entry)
+
+    def _refuse(self, entry: Entry) -> None:
+        self._refused[_key(entry)] = _end(0, self._times.expected_ns(entry))
         of, reservations = entry.priority_class, self._profile.reservations
         if of in self._heads:
             return
@@ -308,6 +342,13 @@ class Look:
             if one.priority_class is of and one.entry_id != entry.entry_id:
                 self._profile.unreserve(one.entry_id)
         self._profile.reserve(entry, self._times.expected_ns(entry), self._now_ns)
+
+
+_Key = tuple[Need, Hashable, PriorityClass]
+
+
+def _key(entry: Entry) -> _Key:
+    return entry.need, entry.shape, entry.priority_class
 
 
 def _end(start_ns: int, run_ns: int | None) -> int:

@@ -3,7 +3,7 @@
 Units: cards in milli (1,000 = one card), processors in milli, memory in MiB, times in wall nanoseconds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from typing import Final, NamedTuple
@@ -72,7 +72,7 @@ class End:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """The needs of an entry on each of so many hosts: `cards` cards with `milli` of each. pools: the classes of hosts
-    that will do; empty: any."""
+    that will do, only: the hosts; empty: any."""
 
     cards: int = 0
     milli: int = MILLI
@@ -80,13 +80,15 @@ class Need:
     memory: int = 0
     hosts: int = 1
     pools: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """An entry of the queue. leaf: its node in the tree of shares. name, limit_ns: of the run; None: it has no end.
     begin_ns: not before. released_ns: when its last hold ended. array, index, at_once: its array, its place in it, and
-    how many of that run at once (`1000%20`); None: all."""
+    how many of that run at once (`1000%20`); None: all. shape: all that decides on a place beside the need: where one
+    finds none, others of the same shape and need do not either."""
 
     entry_id: str
     leaf: str
@@ -105,3 +107,4 @@ class Entry:
     at_once: int | None = None
     held_by: str = ""
     is_top: bool = False
+    shape: Hashable = None

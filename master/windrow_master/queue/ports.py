@@ -1,0 +1,100 @@
+"""Ports of the queue's service: those who put entries into it and start them, and who reads the fleet for it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from windrow_master.queue.backfill import Host
+from windrow_master.queue.model import Amounts, Entry
+from windrow_master.queue.shares import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """An entry has its place: on these hosts. entry: with the cost and need of what it got."""
+
+    entry: Entry
+    hosts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """There is no place for an entry now. said: why, for whoever asked for it."""
+
+    said: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """An entry waits no more: it was cancelled meanwhile, or can never run, which its source has written down."""
+
+
+class Source(Protocol):
+    """One who puts entries, and starts them when it is their turn."""
+
+    async def place(self, entry: Entry, closed: frozenset[str]) -> Started | Refused | Gone:
+        """Start it now if it fits, on none of the closed hosts."""
+        ...
+
+    async def tell(self, entry_ids: Sequence[str], said: str) -> None:
+        """Let those know why they wait."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An entry that holds a part of a host since then. cards: numbers of its cards there."""
+
+    entry: Entry
+    cards: tuple[int, ...]
+    started_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HostNews:
+    """A host as it is now, and all that runs there. closes_ns: when maintenance begins; None: none is planned."""
+
+    host: Host
+    runs: tuple[Run, ...] = ()
+    closes_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """All that is new of the fleet. gone: hosts that take no work any more. capacity: of all hosts, in the amounts that
+    shares count. nodes: of the tree of shares for all leaves of these runs, parents first."""
+
+    hosts: Sequence[HostNews]
+    gone: Sequence[str]
+    capacity: Amounts
+    nodes: Sequence[Node]
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A leaf held this in the past."""
+
+    leaf: str
+    cost: Amounts
+    from_ns: int
+    to_ns: int
+
+
+class Feed(Protocol):
+    """Reads rows for the queue."""
+
+    async def news(self) -> News | None:
+        """All that has changed since the last call, the whole fleet at the first; None: nothing."""
+        ...
+
+    async def past(self, since_ns: int) -> Sequence[Charge]:
+        """All that was held and was given back since then."""
+        ...
+
+    async def nodes(self, leaves: Sequence[str]) -> Sequence[Node]:
+        """The nodes of the tree of shares for these leaves, parents first; none for a project that is deleted."""
+        ...
+
+    def tier_costs(self) -> Mapping[str, int]:
+        """The cost of a card by tier, in permille of the tier that counts as one."""
+        ...

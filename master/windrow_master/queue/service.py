@@ -1,0 +1,383 @@
+"""The queue of the leading Master: has all that waits placed in its order, and says of each why it waits.
+
+    put, hold, ended ─▶ changes ─┐
+    rows of touched hosts (feed) ┴▶ tick ─▶ look: the source places one after another ─▶ started, refused, told
+                                     └────▶ every 30 s, in a thread: when each is expected to start
+
+Nothing here lasts: rows decide, and the sources put what waits again after a start. All changes are made in `tick`, so
+that neither a look nor the thread ever sees half of one.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from windrow_master.loops import Boundary, when_due
+from windrow_master.queue.backfill import Look, Profile, RunTimes
+from windrow_master.queue.estimate import Estimate, Estimator, why
+from windrow_master.queue.model import NOTHING, End, Entry
+from windrow_master.queue.order import FIRST, Factors, Queue, Waits
+from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
+from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
+from windrow_master.work_queue import WorkQueue
+from windrow_proto.errors import NotFound
+from windrow_proto.ports import Clock
+from windrow_proto.units import SECOND
+
+LOOK_NS: Final = SECOND // 4
+"""Between two looks, at least: what happens until then shares the next one."""
+STARTS_MAX: Final = 256
+"""Entries that start in one look; the next one follows at once."""
+AGAIN_FIRST_NS: Final = SECOND
+AGAIN_MAX_NS: Final = 30 * SECOND
+"""Before what found no place is tried again though nothing was freed for it: doubling from the first to the most."""
+EARLY_MAX: Final = 16
+"""Refused shapes that are tried in one look since something was freed; others wait for their time, so that those in
+front do not keep them from being tried at all."""
+ESTIMATE_NS: Final = 30 * SECOND
+TOLD_MAX: Final = 64
+"""Entries of one shape that are told in one look why they wait; the others are told in the next ones."""
+PAST_NS: Final = 4 * HALF_LIFE_NS
+LOOK: Final = "look"
+
+_Shape = tuple[Hashable, ...]
+
+
+@dataclass(slots=True)
+class _Tries:
+    """Of a shape that found no place. pools: where it could run; freed: something was given back there since."""
+
+    wait_ns: int
+    due_ns: int
+    pools: frozenset[str]
+    freed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """An entry that waits, as people see it. place: from 1; None: it is not ready, or far behind."""
+
+    entry: Entry
+    state: Waits
+    why: str
+    factors: Factors
+    place: int | None
+    estimate: Estimate | None
+
+
+class QueueService:
+    """Used on the loop. Methods that change something take effect in the next look."""
+
+    def __init__(self, clock: Clock, feed: Feed) -> None:
+        self._clock, self._feed = clock, feed
+        self.shares = Shares(NOTHING)
+        self.queue, self.profile, self.times, self.estimator = Queue(self.shares), Profile(), RunTimes(), Estimator()
+        self._changes: list[Callable[[], None]] = []
+        self._sources: dict[str, Source] = {}
+        self._told: dict[str, str] = {}
+        self._shapes: dict[str, _Shape] = {}
+        self._alike: dict[_Shape, set[str]] = {}
+        self._wanted_leaves: set[str] = set()
+        self._why: dict[str, str] = {}
+        self._is_planning = False
+        self._tries: dict[_Shape, _Tries] = {}
+        self._early = 0
+        self._runs: dict[str, dict[str, Entry]] = {}
+        self._hosts: dict[str, set[str]] = {}
+        self._leaves: set[str] = set()
+        self._estimates: Mapping[str, Estimate] = {}
+        self._places: dict[str, int] = {}
+        self._estimate_due_ns = 0
+        self._is_charged = False
+        self._faults = Boundary("queued", ())
+        self._due = WorkQueue[str](clock)
+        self._due.add(LOOK)
+
+    async def run(self) -> None:
+        """Look at the queue whenever something has changed, until cancelled."""
+        await when_due(self.tick, self._due, LOOK_NS, "queue")
+
+    # --- changes -----------------------------------------------------------------------------------------------------
+
+    def put(self, entry: Entry, source: Source, ended: Mapping[str, End] | None = None) -> None:
+        """It waits, or waits again with these needs. ended: those of the jobs it comes after that have ended."""
+        if entry.leaf not in self._leaves:
+            self._wanted_leaves.add(entry.leaf)
+        self._later(lambda: self._put(entry, source, ended))
+
+    def drop(self, entry_id: str) -> None:
+        """It waits no more."""
+        self._later(lambda: self._drop(entry_id))
+
+    def ended(self, entry: Entry, took_ns: int | None, *, is_ok: bool) -> None:
+        """A job has ended. took_ns: how long its last run took; None: it never ran, or was ended."""
+
+        def change() -> None:
+            if took_ns is not None:
+                self.times.ended(entry, took_ns)
+            self._drop(entry.entry_id)
+            self.queue.ended(entry.entry_id, End(is_ok, self._clock.wall_ns()))
+
+        self._later(change)
+
+    def touched(self) -> None:
+        """Rows that the feed reads have changed."""
+        self._due.add(LOOK)
+
+    def nodes_changed(self, nodes: Sequence[Node], dropped: Sequence[str] = ()) -> None:
+        """Rules of shares are others, or nodes are gone. nodes: parents first."""
+
+        def change() -> None:
+            self._put_nodes(nodes)
+            for node_id in dropped:
+                if node_id in self.shares and not self.shares.children(node_id):
+                    self.shares.drop(node_id)
+                    self._leaves.discard(node_id)
+            self.queue.shares_changed(self._clock.wall_ns())
+
+        self._later(change)
+
+    # --- what people ask ---------------------------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def standing(self, entry_id: str) -> Standing:
+        """Raises NotFound where nothing waits under this id."""
+        now_ns, place = self._clock.wall_ns(), self._places.get(entry_id)
+        entry = self.queue.entry(entry_id)
+        if not self._is_planning:  # else the thread has the profile
+            self._why[entry_id] = why(self.queue, self.profile, self.times, entry_id, place, now_ns)
+        return Standing(
+            entry=entry,
+            state=self.queue.state(entry_id),
+            why=self._why.get(entry_id, ""),
+            factors=self.queue.factors(entry_id, now_ns),
+            place=place,
+            estimate=self._estimates.get(entry_id),
+        )
+
+    def standings(self, leaves: frozenset[str] | None, limit: int) -> list[Standing]:
+        """The first in the order in which they are to start, then those that are not ready. leaves: of these alone."""
+        ids = [*sorted(self._places, key=self._places.__getitem__), *(set(self._sources) - self._places.keys())]
+        found = list[Standing]()
+        for entry_id in ids:
+            try:
+                if leaves is None or self.queue.entry(entry_id).leaf in leaves:
+                    found.append(self.standing(entry_id))
+            except NotFound:
+                continue  # it started, or a change of it is still to be made
+            if len(found) == limit:
+                break
+        return found
+
+    # --- the loop ----------------------------------------------------------------------------------------------------
+
+    async def tick(self) -> None:
+        """Take in what has changed, find places, and now and then estimate when the others start."""
+        self._due.take()
+        await self._catch_up()
+        await self._add_leaves()
+        changes, self._changes = self._changes, []
+        for change in changes:
+            change()
+        if len(self.queue):
+            await self._look()
+            if self._clock.monotonic_ns() >= self._estimate_due_ns:
+                self._estimate_due_ns = self._clock.monotonic_ns() + ESTIMATE_NS
+                await self._estimate()
+        now_ns = self._clock.wall_ns()
+        ready = self.queue.first(now_ns, FIRST, is_capped=False)
+        self._places = {entry.entry_id: at for at, entry in enumerate(ready, 1)}
+        self._plan_next()
+
+    async def _estimate(self) -> None:
+        plan, now_ns, self._is_planning = self.estimator.plan, self._clock.wall_ns(), True
+        try:
+            self._estimates = await asyncio.to_thread(plan, self.queue, self.profile, self.times, now_ns)
+        finally:
+            self._is_planning = False
+
+    def _plan_next(self) -> None:
+        if self._changes:
+            self._due.add(LOOK)
+        if not len(self.queue):
+            return
+        mono_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
+        dues = [self._estimate_due_ns, *(one.due_ns for one in self._tries.values())]
+        if (begins_ns := self.queue.due_ns()) is not None:
+            dues.append(mono_ns + max(0, begins_ns - wall_ns))
+        self._due.add(LOOK, min(dues))
+
+    async def _look(self) -> None:
+        look = Look(self.queue, self.profile, self.times, self._clock.wall_ns(), is_known=self._is_known)
+        self._early, starts = EARLY_MAX, 0
+        while (entry := look.next()) is not None:
+            answer: Started | Refused | Gone = Refused("The Master met a bug with this; it tries again.")
+            with self._faults.around(entry.entry_id, "place"):
+                answer = await self._sources[entry.entry_id].place(entry, look.closed(entry))
+            if isinstance(answer, Gone):
+                self._drop(entry.entry_id)
+                look = Look(self.queue, self.profile, self.times, self._clock.wall_ns(), is_known=self._is_known)
+            elif isinstance(answer, Started):
+                starts += 1
+                self._started(look, entry, answer)
+                if starts == STARTS_MAX:
+                    self._due.add(LOOK)
+                    return
+            else:
+                look.refused(entry)
+                self._refuse(entry)
+                await self._tell(entry, answer.said)
+
+    def _started(self, look: Look, entry: Entry, answer: Started) -> None:
+        now_ns = self._clock.wall_ns()
+        self._tries.pop(_shape(entry), None)
+        self.estimator.started(entry.entry_id, now_ns)
+        places = [self.profile.place(answer.entry, host_id, now_ns) for host_id in answer.hosts]
+        look.placed(answer.entry, places)
+        for host_id in answer.hosts:
+            self._runs.setdefault(host_id, {})[entry.entry_id] = answer.entry
+        self._hosts[entry.entry_id] = set(answer.hosts)
+        self._forget(entry.entry_id)
+
+    def _is_known(self, entry: Entry) -> bool:
+        """True if it is not yet time to try this shape again."""
+        known = self._tries.get(_shape(entry))
+        if known is None or known.due_ns <= self._clock.monotonic_ns():
+            return False
+        if known.freed and self._early:
+            self._early -= 1
+            known.freed = False
+            return False
+        return True
+
+    def _refuse(self, entry: Entry) -> None:
+        before = self._tries.get(_shape(entry))
+        wait_ns = AGAIN_FIRST_NS if before is None else min(2 * before.wait_ns, AGAIN_MAX_NS)
+        due_ns = self._clock.monotonic_ns() + wait_ns
+        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools)
+
+    async def _tell(self, entry: Entry, said: str) -> None:
+        others = [one for one in self._alike.get(_shape(entry), ()) if self._told.get(one) != said][:TOLD_MAX]
+        by_source: dict[int, tuple[Source, list[str]]] = {}
+        for one in others:
+            source = self._sources[one]
+            by_source.setdefault(id(source), (source, []))[1].append(one)
+        for source, ids in by_source.values():
+            await source.tell(ids, said)
+            self._told |= dict.fromkeys(ids, said)
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _later(self, change: Callable[[], None]) -> None:
+        self._changes.append(change)
+        self._due.add(LOOK)
+
+    def _put(self, entry: Entry, source: Source, ended: Mapping[str, End] | None) -> None:
+        entry_id = entry.entry_id
+        if entry_id in self._sources and self.queue.entry(entry_id) == entry:
+            return
+        if entry_id in self._hosts:  # its run has ended, and the rows of its host were not read since
+            self._run_over(entry_id)
+        if entry_id in self._sources:
+            self._forget(entry_id)
+        self.queue.put(entry, self._clock.wall_ns(), ended)
+        self._sources[entry_id], shape = source, _shape(entry)
+        self._shapes[entry_id] = shape
+        self._alike.setdefault(shape, set()).add(entry_id)
+
+    def _drop(self, entry_id: str) -> None:
+        if entry_id in self._sources:
+            self._forget(entry_id)
+            self.estimator.forget(entry_id)
+            self.profile.unreserve(entry_id)
+        self.queue.drop(entry_id)
+
+    def _forget(self, entry_id: str) -> None:
+        """It waits no more, or is put anew."""
+        del self._sources[entry_id]
+        self._told.pop(entry_id, None)
+        self._why.pop(entry_id, None)
+        shape = self._shapes.pop(entry_id)
+        self._alike[shape].discard(entry_id)
+        if not self._alike[shape]:
+            del self._alike[shape]
+            self._tries.pop(shape, None)
+
+    async def _add_leaves(self) -> None:
+        """Have nodes for the leaves of what is to be put, and at the start what was used before."""
+        if self._wanted_leaves:
+            wanted = sorted(self._wanted_leaves)
+            self._put_nodes(await self._feed.nodes(wanted))
+            self._wanted_leaves.difference_update(wanted)
+        if not self._is_charged:
+            now_ns = self._clock.wall_ns()
+            past = await self._feed.past(now_ns - PAST_NS)
+            self._put_nodes(await self._feed.nodes(sorted({one.leaf for one in past} - self._leaves)))
+            for one in past:
+                if one.leaf in self.shares:
+                    self.shares.charge(one.leaf, one.cost, one.from_ns, one.to_ns, now_ns)
+            self._is_charged = True
+
+    def _put_nodes(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            self.shares.put(node)
+            self._leaves.add(node.node_id)
+
+    async def _catch_up(self) -> None:
+        news = await self._feed.news()
+        if news is None:
+            return
+        self.shares.capacity = news.capacity
+        self._put_nodes(news.nodes)
+        freed = {one.host.pool for one in news.hosts if self._take(one)}
+        for host_id in news.gone:
+            for entry_id in list(self._runs.get(host_id, ())):
+                self._give_back(host_id, entry_id)
+            self._runs.pop(host_id, None)
+            self.profile.leave(host_id)
+        for tries in self._tries.values():
+            tries.freed |= not tries.pools or not tries.pools.isdisjoint(freed)
+
+    def _take(self, news: HostNews) -> bool:
+        """Have a host as it is now; True if something may fit there that did not before."""
+        host_id = news.host.host_id
+        before, now = self._runs.setdefault(host_id, {}), {one.entry.entry_id: one for one in news.runs}
+        was = self.profile.host(host_id)
+        self.profile.join(news.host)
+        given_back = [one for one in before if one not in now]
+        for entry_id in given_back:
+            self._give_back(host_id, entry_id)
+        for entry_id, run in now.items():
+            self._hosts.setdefault(entry_id, set()).add(host_id)
+            if entry_id not in before:
+                before[entry_id] = run.entry
+                if len(self._hosts[entry_id]) == 1:
+                    self._adopt(run.entry)
+            self.profile.take(run.entry, (host_id, run.cards), run.started_ns, self.times.expected_ns(run.entry))
+        self.profile.drain(host_id, *((0, 0) if news.closes_ns is None else (news.closes_ns,)))
+        return bool(given_back) or was != news.host
+
+    def _adopt(self, entry: Entry) -> None:
+        if entry.leaf in self.shares:
+            self._drop(entry.entry_id)
+            self.queue.adopt(entry, self._clock.wall_ns())
+
+    def _give_back(self, host_id: str, entry_id: str) -> None:
+        self.profile.give_back(entry_id, (host_id,))
+        self._runs[host_id].pop(entry_id, None)
+        hosts = self._hosts.get(entry_id, set())
+        hosts.discard(host_id)
+        if not hosts:
+            self._hosts.pop(entry_id, None)
+            self.queue.end(entry_id, self._clock.wall_ns(), None)
+
+    def _run_over(self, entry_id: str) -> None:
+        for host_id in list(self._hosts.get(entry_id, ())):
+            self._give_back(host_id, entry_id)
+
+
+def _shape(entry: Entry) -> _Shape:
+    return entry.need, entry.shape, entry.priority_class, entry.leaf
