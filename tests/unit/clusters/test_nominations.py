@@ -44,9 +44,10 @@ def differing(m: Market) -> list[HostId]:
     return m.read(m.clusters.nominations.differing)
 
 
-async def over(m: Market, view) -> None:
-    """End a cluster, as its host does it."""
-    (workload,) = view.workloads
+async def over(m: Market, view, workload=None) -> None:
+    """End a cluster, as its host does it, or one of its workloads."""
+    if workload is None:
+        (workload,) = view.workloads
     with suppress(Conflict):
         await m.clusters.delete(principal(view.cluster.account_id), view.cluster.cluster_id)
     m.report(m.spec_of(workload.workload_id), WorkloadPhase.GONE, workload.host_id)
@@ -173,7 +174,7 @@ async def test_a_price_that_changes_moves_the_choice(tmp_path: Path):
         assert differing(m) == []
 
 
-def _disturbed(m: Market, chance: random.Random, hosts: list[HostId]) -> None:
+def disturbed(m: Market, chance: random.Random, hosts: list[HostId]) -> None:
     """Something happens to a host, or time passes."""
     host_id = chance.choice(hosts)
     act = chance.randrange(6)
@@ -210,7 +211,7 @@ async def history(m: Market, operations: int, seed: int) -> int:
         elif act < 0.8 and living:
             await over(m, living.pop(chance.randrange(len(living))))
         else:
-            _disturbed(m, chance, hosts)
+            disturbed(m, chance, hosts)
         if number % 10 == 0 or number == operations - 1:
             assert differing(m) == [], (seed, number)
     return found

@@ -240,10 +240,11 @@ class Market:
 
 
 @contextmanager
-def market_world(directory: Path) -> Iterator[Market]:
-    """A fresh market with one real host of the owner; at the end the ledger must balance."""
+def market_world(directory: Path, database: str | None = None) -> Iterator[Market]:
+    """A fresh market with one real host of the owner; at the end the ledger must balance. database: instead of SQLite
+    in the directory."""
     clock = ManualClock()
-    with opened_store(directory, clock) as store:
+    with opened_store(directory, clock, database=database) as store:
         made = Market(store, clock)
         made.join()
         yield made
