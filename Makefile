@@ -69,10 +69,10 @@ bench: $(VENV)/tested ## benchmarks beside their peers; B=name for one, BENCH_SC
 	  $(PY) -m "bench.$$name"; \
 	done
 
-sim: $(VENV)/tested ## the whole market in virtual time; SEED=n one hour of it, SEEDS=1:301 ten minutes of each, BUGS=20 planted ones
+sim: $(VENV)/tested ## the whole market, and its queue, in virtual time; SEED=n one hour of it, SEEDS=1:301 ten minutes of each, BUGS=20 planted ones
 	@$(if $(SEED),$(PY) -W ignore::RuntimeWarning -m tests.simulation $(SEED),\
 	  $(if $(SEEDS)$(BUGS),$(PY) -W ignore::RuntimeWarning -m tests.simulation.campaign \
-	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)) $(if $(JOBS),--jobs $(JOBS)),SIM=1 $(PY) -m pytest -q tests/simulation))
+	    $(if $(SEEDS),--seeds $(SEEDS)) $(if $(BUGS),--bugs $(BUGS)) $(if $(JOBS),--jobs $(JOBS)),SIM=1 $(PY) -m pytest -q tests/simulation tests/unit/queue/test_judges.py))
 
 chaos: $(VENV)/tested ## kill real processes for a quarter of an hour and judge what is left; SEED=n
 	@CHAOS=1 $(PY) -m tests.provision -- $(PY) -m pytest -q -m chaos tests
