@@ -47,6 +47,7 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.Holds: False,
     fleet_says.ClusterOf: "",
     cluster_says.IsOfJob: False,
+    cluster_says.EntryOf: None,
     cluster_says.HostLimits: {},
     storage_says.KeptByJobs: 0,
     SecretUsers: {},
@@ -145,6 +146,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
+    answers(store, cluster_says.EntryOf, job_answers.entry_of_cluster)
     answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
 

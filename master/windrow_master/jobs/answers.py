@@ -3,9 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.messages import IsOfJob
+from windrow_master.clusters.entries import entry_of
+from windrow_master.clusters.messages import EntryOf, IsOfJob
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
+from windrow_master.jobs.request import cluster_request
+from windrow_master.queue.model import Entry
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
 from windrow_master.spec import Work
@@ -18,6 +21,14 @@ from windrow_proto.ids import AccountId, ClusterId
 def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     """Return whether a job that has not ended made this cluster."""
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
+
+
+def entry_of_cluster(uow: UnitOfWork, question: EntryOf) -> Entry | None:
+    """Return the entry of the job that has not ended and made this cluster."""
+    job = uow[JobRepository].living_of_cluster(question.cluster_id)
+    if job is None:
+        return None
+    return entry_of(cluster_request(job), job.account_id, job.job_id, job.created_at_ns, tier_costs={})
 
 
 def find(uow: UnitOfWork, job_id: JobId) -> Job | None:

@@ -13,6 +13,8 @@ from windrow_master.spec import NEAR_MS, NEAR_MS_MAX
 
 PLACES: Final = frozenset({Obstacle.NEAR, Obstacle.REGION, Obstacle.COUNTRY, Obstacle.PROVIDER, Obstacle.LABEL})
 """Obstacles of where a host is and whose, which stay as they are; what is measured of it may change."""
+REGIONS_SHOWN: Final = 8
+"""Of all, where a request names a region that nothing is known of."""
 
 
 def near_of(text: str) -> tuple[str, int]:
@@ -113,7 +115,9 @@ def nearest_place(request: Request, hosts: Sequence[Candidate]) -> str:
         return ""
     known = [(one.near_ms, one.region) for one in hosts if one.near_ms is not None]
     if not known:
-        return f" How far other regions are from {region} is not measured."
+        others = sorted({one.region for one in hosts if one.region})
+        named = f" Other hosts are in {', '.join(others[:REGIONS_SHOWN])}." if others and region not in others else ""
+        return f" How far other regions are from {region} is not measured.{named}"
     distance_ms, where = min(known)
     return f" The nearest elsewhere is {where}, {distance_ms} ms from {region}."
 
