@@ -113,13 +113,13 @@ async def _operate(m: Market, chance: random.Random, living: list[Any], hosts: l
 
 async def _over(m: Market, view: Any) -> None:
     for workload in view.workloads:
-        with suppress(Conflict):
+        with suppress(Conflict, ValueError):  # its command has been answered already
             await over(m, view, workload)
 
 
 async def _living(m: Market) -> list[Any]:
     """The clusters of the rows, as a Master finds them that begins anew."""
-    ids = m.read(lambda uow: [one.cluster_id for one in uow[ClusterRepository].living() if one.phase in HOLDING])
+    ids = m.read(lambda uow: [one.cluster_id for one in uow[ClusterRepository].living()])
     return [await m.clusters.get(OPERATOR, one) for one in ids]
 
 
