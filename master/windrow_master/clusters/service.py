@@ -52,6 +52,7 @@ from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
+from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
@@ -101,11 +102,13 @@ class ClusterService:
         reachability: Reachability,
         peer_links: Callable[[ClusterId], Sequence[PeerLink]],
         service_place: Callable[[HostId], str],
+        placer: Placer,
+        queue: QueueService,
     ) -> None:
         """seal_key: the Master's own, for the values of environments. secrets: those that requests name. proofs: test
         rentals, which end where a renter's request finds no capacity because of them. reachability: which hosts reach
         each other. peer_links: those of a cluster's private network. service_place: DOMAIN:PORT of an Access with an
-        HTTPS path to services, the nearest to a host; empty: there is none."""
+        HTTPS path to services, the nearest to a host; empty: there is none. queue: of all that waits for a place."""
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key, self._secrets = seal_key, secrets
         self._proofs, self._reachability, self._peer_links, self._service_place = (
@@ -114,7 +117,7 @@ class ClusterService:
             peer_links,
             service_place,
         )
-        self._placer = Placer(fleet, market)
+        self._placer, self._waiting = placer, queue
         self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
