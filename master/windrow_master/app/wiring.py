@@ -524,7 +524,7 @@ class _Parts:
             self.identity.seal_key,
             self.artefacts.uploads,
             self.checkpoints,
-            self.fleet.view.free_slots,
+            self.queue,
         )
         self.artefacts.add_owner("job", jobs.owner)
         return jobs
@@ -723,7 +723,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
-    messages.answer(cluster_says.EntryOf, lambda uow, it: None)
+    messages.answer(cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs()))
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
@@ -731,7 +731,6 @@ def _register(parts: _Parts) -> None:
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
     parts.trunk_accesses.on_news(parts.access_news.note)
-    fleet.on_change(parts.jobs.controller.fleet_changed)
     fleet.on_touch(lambda host_id: parts.queue.touched())
     wiring_history.introduce(parts.telemetry, parts.store)
 

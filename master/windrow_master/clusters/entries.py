@@ -15,13 +15,15 @@ from windrow_proto.volumes import Mount
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """All of a request that decides on a place. resources: the values of its fields, in their order."""
+    """All of a request that decides on a place. resources: the values of its fields, in their order. spenders: whose
+    limits it counts for beside its project's."""
 
     resources: tuple[Any, ...]
     simulated: bool
     volumes: tuple[Mount, ...]
     secrets: tuple[str, ...]
     registry_secret: str | None
+    spenders: tuple[str, ...] = ()
 
     @property
     def request(self) -> ClusterRequest:

@@ -180,6 +180,7 @@ class ClusterService:
         is_proof: bool = False,
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
+        but: frozenset[HostId] = frozenset(),
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, InvalidInput
         (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
@@ -187,9 +188,9 @@ class ClusterService:
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
-        budget: for a job, what it may still cost; None: as was asked.
+        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
         """
-        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget))
+        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
 
     def check_budget(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, budget: Microcents | None
@@ -279,6 +280,7 @@ class ClusterService:
         is_proof: bool,
         login: _Login,
         budget: Microcents | None,
+        but: frozenset[HostId],
     ) -> tuple[Operation, ClusterView] | Needs:
 
         def change(uow: UnitOfWork, among: Nominated | None) -> tuple[Operation, ClusterView] | Needs:
@@ -295,7 +297,7 @@ class ClusterService:
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among)
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
@@ -309,6 +311,7 @@ class ClusterService:
             request,
             lambda among: self._store.write(partial(change, among=among), name="cluster.create"),
             is_proof=is_proof,
+            but=but,
         )
 
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.messages import IsOfJob
+from windrow_master.clusters.messages import EntryOf, IsOfJob
+from windrow_master.jobs.entries import entry_of
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
+from windrow_master.queue.model import Entry
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
 from windrow_master.spec import Work
@@ -18,6 +20,15 @@ from windrow_proto.ids import AccountId, ClusterId
 def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     """Return whether a job that has not ended made this cluster."""
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
+
+
+def entry_of_cluster(uow: UnitOfWork, question: EntryOf, tier_costs: Mapping[str, int]) -> Entry | None:
+    """Return the entry of the job whose attempt goes on in this cluster. tier_costs: as of the queue's feed."""
+    job = uow[JobRepository].living_of_cluster(question.cluster_id)
+    cluster = lookup.find(uow, question.cluster_id)
+    if job is None or cluster is None or not job.has_cluster or job.attempts[-1].cluster_id != question.cluster_id:
+        return None
+    return entry_of(job, tier_costs, cluster.tier)
 
 
 def find(uow: UnitOfWork, job_id: JobId) -> Job | None:

@@ -20,6 +20,7 @@ from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
+from windrow_master.store.unit import DATABASE_FAULTS
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import NotFound
 from windrow_proto.ports import Clock
@@ -99,7 +100,7 @@ class QueueService:
         self._places: dict[str, int] = {}
         self._estimate_due_ns = self._estimate_soon_ns = 0
         self._is_charged = False
-        self._faults = Boundary("queued", ())
+        self._faults = Boundary("queued", DATABASE_FAULTS)
         self._due = WorkQueue[str](clock)
         self._due.add(LOOK)
 
@@ -129,6 +130,10 @@ class QueueService:
             self.queue.ended(entry.entry_id, End(is_ok, self._clock.wall_ns()))
 
         self._later(change)
+
+    def tier_costs(self) -> Mapping[str, int]:
+        """The cost of a card by tier, for entries that are to be put."""
+        return self._feed.tier_costs()
 
     def touched(self) -> None:
         """Rows that the feed reads have changed."""
@@ -303,6 +308,8 @@ class QueueService:
         with ends_alone("queue_need"):
             entry = replace(entry, need=self._feed.need(entry))
         if entry_id in self._sources and self.queue.entry(entry_id) == entry:
+            for job_id in self.queue.missing(entry_id).keys() & (ended or {}).keys():
+                self.queue.ended(job_id, (ended or {})[job_id])
             return
         if entry_id in self._hosts:  # its run has ended, and the rows of its host were not read since
             self._run_over(entry_id)

@@ -13,6 +13,11 @@ from tests.unit.clusters.world import Market, principal
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import JobRequest
 from windrow_master.jobs.service import JobService
+from windrow_master.queue.backfill import Host
+from windrow_master.queue.model import NOTHING
+from windrow_master.queue.ports import HostNews, News
+from windrow_master.queue.service import QueueService
+from windrow_master.queue.shares import ROOT, Node
 from windrow_master.storage.folder_store import FolderStore
 from windrow_master.storage.transfer import Outcome
 from windrow_master.storage.uploads import Uploads
@@ -80,6 +85,34 @@ class Mover:
         return Outcome(None) if self.twin is None else await self.twin.restore(account_id, owner, workload)
 
 
+class Feed:
+    """Tells the queue that hosts have changed, and nothing of what is free on them: whatever waits is tried then."""
+
+    def __init__(self, fleet) -> None:
+        self.fleet, self.version = fleet, -1
+
+    async def news(self):
+        found = self.fleet.view.since(self.version)
+        self.version = self.fleet.view.version
+        hosts = [HostNews(Host(host_id=one.host.host_id, pool="all", memory=one.version)) for one in found]
+        return News(hosts, [], NOTHING, []) if hosts else None
+
+    def due_ns(self):
+        return 2**62
+
+    def need(self, entry):
+        return entry.need
+
+    async def past(self, since_ns):
+        return []
+
+    async def nodes(self, leaves):
+        return [Node(node_id=one, parent=ROOT) for one in leaves]
+
+    def tier_costs(self):
+        return {}
+
+
 class World:
     """One market, its jobs, and a host that does what it is told."""
 
@@ -94,6 +127,7 @@ class World:
     def start_again(self) -> None:
         """A Master's services after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), self.inside)
+        self.queue = QueueService(self.clock, Feed(self.market.fleet))
         self.jobs = JobService(
             self.store,
             self.clock,
@@ -102,7 +136,7 @@ class World:
             SealKey.of(self.signing),
             Uploads(lambda more_bytes: None),
             self.mover,
-            self.market.fleet.view.free_slots,
+            self.queue,
         )
 
     async def submit(self, *argv, key=None, who=None, login=None, **more):
@@ -120,6 +154,7 @@ class World:
             async with asyncio.TaskGroup() as group:
                 self.jobs.controller._group = group
                 await self.jobs.controller.tick()
+                await self.queue.tick()
 
     def run(self, spec=None):
         """The host takes the latest command and its work runs."""
