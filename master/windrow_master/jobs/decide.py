@@ -83,7 +83,9 @@ def waits_for(job: Job, parents: Mapping[JobId, Job]) -> str:
     """Return the needs of a submitted job, in words; empty: nothing."""
     if job.request.await_files and job.folder_bytes is None:
         return "waits for its folder"
-    names = [parents[one].name for one in job.request.comes_after if end_of(parents[one]) is None]
+    ways = job.request.comes_after.items()
+    ends = ((parents[one].name, when, end_of(parents[one])) for one, when in ways)
+    names = [name for name, when, end in ends if end is None or not end.satisfies(when)]
     return f"waits for {', '.join(names)}" if names else ""
 
 

@@ -21,7 +21,7 @@ from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.messages import RouteFollowed
-from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import CLASSES, Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
 from windrow_master.jobs.states import FINAL, PLACEABLE, WAITING, JobEvent
@@ -535,7 +535,7 @@ def _is_waiting(job: Job) -> bool:
 
 def _check_may_use(uow: UnitOfWork, principal: Principal, priority_class: str) -> None:
     """Raises Forbidden where the project may not use this class."""
-    if PriorityClass[priority_class.upper()] is PriorityClass.URGENT and Role.OPERATOR not in principal.roles:
+    if priority_class == CLASSES[PriorityClass.URGENT] and Role.OPERATOR not in principal.roles:
         raise Forbidden("This project may not use the class urgent. Ask an operator of this market.", subject="class")
 
 

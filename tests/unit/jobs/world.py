@@ -10,12 +10,15 @@ from typing import Any
 
 from tests.master_support import ManualClock, opened_store
 from tests.unit.clusters.world import Market, principal
+from windrow_master.clusters.messages import EntryOf
+from windrow_master.clusters.repository import WorkloadRepository
+from windrow_master.jobs import answers
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import JobRequest
 from windrow_master.jobs.service import JobService
 from windrow_master.queue.backfill import Host
-from windrow_master.queue.model import NOTHING
-from windrow_master.queue.ports import HostNews, News
+from windrow_master.queue.model import Amounts
+from windrow_master.queue.ports import HostNews, News, Run
 from windrow_master.queue.service import QueueService
 from windrow_master.queue.shares import ROOT, Node
 from windrow_master.storage.folder_store import FolderStore
@@ -86,16 +89,30 @@ class Mover:
 
 
 class Feed:
-    """Tells the queue that hosts have changed, and nothing of what is free on them: whatever waits is tried then."""
+    """Tells the queue of hosts that have changed and of the jobs that run there, and nothing of what is free: whatever
+    waits is tried then."""
 
-    def __init__(self, fleet) -> None:
-        self.fleet, self.version = fleet, -1
+    def __init__(self, market) -> None:
+        self.market, self.version = market, -1
 
     async def news(self):
-        found = self.fleet.view.since(self.version)
-        self.version = self.fleet.view.version
-        hosts = [HostNews(Host(host_id=one.host.host_id, pool="all", memory=one.version)) for one in found]
-        return News(hosts, [], NOTHING, []) if hosts else None
+        view = self.market.fleet.view
+        found, self.version = view.since(self.version), view.version
+        runs = self.market.read(self._runs)
+        hosts = [
+            HostNews(Host(host_id=one.host.host_id, pool="all", memory=one.version), runs.get(one.host.host_id, ()))
+            for one in found
+        ]
+        nodes = await self.nodes({run.entry.leaf for one in hosts for run in one.runs})
+        return News(hosts, [], Amounts(8_000, 4_000, 4_096), nodes) if hosts else None
+
+    def _runs(self, uow):
+        found: dict[str, tuple[Run, ...]] = {}
+        for one in uow[WorkloadRepository].held():
+            entry = answers.queue_entry(uow, EntryOf(one.cluster_id), self.tier_costs())
+            if entry is not None:
+                found[one.host_id] = (*found.get(one.host_id, ()), Run(entry, (), one.created_at_ns))
+        return found
 
     def due_ns(self):
         return 2**62
@@ -127,7 +144,7 @@ class World:
     def start_again(self) -> None:
         """A Master's services after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), self.inside)
-        self.queue = QueueService(self.clock, Feed(self.market.fleet))
+        self.queue = QueueService(self.clock, Feed(self.market))
         self.jobs = JobService(
             self.store,
             self.clock,
@@ -152,7 +169,7 @@ class World:
         for _ in range(times):
             await self.market.fleet.refresh()
             async with asyncio.TaskGroup() as group:
-                self.jobs.controller._group = group
+                self.group = self.jobs.controller._group = group
                 await self.jobs.controller.tick()
                 await self.queue.tick()
 
