@@ -233,7 +233,8 @@ class Queue:
     def factors(self, entry_id: str, now_ns: int) -> Factors:
         """Its place in numbers."""
         one = self._one(entry_id)
-        ranks = [self.shares.rank(node, now_ns) for node in self.shares.path(one.entry.leaf)[1:]]
+        path = self.shares.path(one.entry.leaf)[1:] if one.entry.leaf in self.shares else ()
+        ranks = [self.shares.rank(node, now_ns) for node in path]
         age = max(0, now_ns - one.since_ns) / self._point_ns
         return Factors(
             priority_class=one.entry.priority_class,

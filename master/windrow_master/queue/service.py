@@ -33,9 +33,9 @@ STARTS_MAX: Final = 256
 AGAIN_FIRST_NS: Final = SECOND
 AGAIN_MAX_NS: Final = 30 * SECOND
 """Before what found no place is tried again though nothing was freed for it: doubling from the first to the most."""
-EARLY_MAX: Final = 8
-"""Refused shapes that are tried in one look since something was freed: half of its tries, so that those in front do not
-keep others from being tried at all."""
+RETRIES_MAX: Final = 8
+"""Refused shapes that are tried again in one look: half of its tries, so that those in front do not keep others from
+being tried at all."""
 DEEP_MAX: Final = 4096
 """Entries that a look passes at most: each look that comes to its last one in vain is followed by one of twice as many,
 so that what fits is found behind any number of others. 40 ms."""
@@ -91,7 +91,7 @@ class QueueService:
         self._why: dict[str, str] = {}
         self._is_planning = False
         self._tries: dict[_Shape, _Tries] = {}
-        self._early, self._depth = 0, PASSED
+        self._retries, self._depth = 0, PASSED
         self._closes: dict[str, int] = {}
         self._runs: dict[str, dict[str, Entry]] = {}
         self._hosts: dict[str, set[str]] = {}
@@ -235,7 +235,7 @@ class QueueService:
         return Look(self.queue, self.profile, self.times, now_ns, is_known=self._is_known, passed=depth)
 
     async def _look(self) -> None:
-        look, starts, self._early = self._new_look(), 0, EARLY_MAX
+        look, starts, self._retries = self._new_look(), 0, RETRIES_MAX
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
             answer: Started | Refused | Gone = Refused(MET_BUG)
@@ -254,7 +254,7 @@ class QueueService:
         is_vain = look.is_at_end and not starts
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
         is_deeper = is_vain and look.passed < self._depth
-        if starts == STARTS_MAX or look.is_spent or not self._early or is_deeper:  # half of the time is for all else
+        if starts == STARTS_MAX or look.is_spent or not self._retries or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
 
     def _started(self, look: Look, entry: Entry, answer: Started) -> None:
@@ -271,13 +271,13 @@ class QueueService:
     def _is_known(self, entry: Entry) -> bool:
         """True if it is not yet time to try this shape again."""
         known = self._tries.get(_shape(entry))
-        if known is None or known.due_ns <= self._clock.monotonic_ns():
+        if known is None:
             return False
-        if known.freed and self._early:
-            self._early -= 1
-            known.freed = False
-            return False
-        return True
+        if not self._retries or not (known.freed or known.due_ns <= self._clock.monotonic_ns()):
+            return True
+        self._retries -= 1
+        known.freed = False
+        return False
 
     def _refuse(self, entry: Entry) -> None:
         before = self._tries.get(_shape(entry))
