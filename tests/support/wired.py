@@ -149,6 +149,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
+    answers(store, cluster_says.EntryOf, partial(job_answers.entry_of_cluster, tier_costs={}))
     answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
 

@@ -723,7 +723,9 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
-    messages.answer(cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs()))
+    messages.answer(
+        cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs())
+    )
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))

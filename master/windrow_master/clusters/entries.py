@@ -40,10 +40,11 @@ def entry_of(
     *,
     tier_costs: Mapping[str, int],
     pools: frozenset[str] = frozenset(),
+    spenders: tuple[str, ...] = (),
     **more: Any,
 ) -> Entry:
     """The entry of a request. tier_costs: of a card, in permille. pools: the classes of hosts that would do; empty:
-    the queue asks its feed. more: fields of the entry, such as its class."""
+    the queue asks its feed. spenders: as of Shape. more: fields of the entry, such as its class."""
     memory = -(-(request.memory_bytes or 0) // MIB)
     gpus, cpus = request.gpus * MILLI, request.cpus * MILLI
     resources = tuple(getattr(request, one.attribute) for one in fields_of(Resources))
@@ -62,6 +63,8 @@ def entry_of(
         submitted_ns=submitted_ns,
         name=request.name,
         limit_ns=request.max_duration_ns,
-        shape=Shape(resources, request.simulated, request.volumes, tuple(request.secrets), request.registry_secret),
+        shape=Shape(
+            resources, request.simulated, request.volumes, tuple(request.secrets), request.registry_secret, spenders
+        ),
         **more,
     )

@@ -20,12 +20,13 @@ def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None) -
     """The entry of a job. tier_costs: of a card, in permille. tier: that it runs in; None: it waits."""
     asked = job.request
     request = replace(cluster_request(job), max_duration_ns=asked.max_duration_ns, tier=tier or asked.tier)
-    found = entries.entry_of(
+    return entries.entry_of(
         request,
         job.account_id,
         job.job_id,
         job.created_at_ns,
         tier_costs=tier_costs,
+        spenders=job.spenders,
         priority_class=PriorityClass[asked.priority_class.upper()],
         priority=asked.priority,
         begin_ns=asked.begin_ns or 0,
@@ -37,8 +38,6 @@ def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None) -
         held_by=job.held_by,
         is_top=job.is_top,
     )
-    assert isinstance(found.shape, entries.Shape), "as every request for a cluster"
-    return replace(found, shape=replace(found.shape, spenders=job.spenders))
 
 
 def took_ns(job: Job) -> int | None:

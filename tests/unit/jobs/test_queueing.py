@@ -350,7 +350,7 @@ async def test_an_attempt_that_goes_on_has_the_entry_of_its_job_and_one_that_end
         (attempt,) = (await it.get(job)).attempts
 
         def entry():
-            return it.market.read(lambda uow: answers.queue_entry(uow, EntryOf(attempt.cluster_id), {}))
+            return it.market.read(lambda uow: answers.entry_of_cluster(uow, EntryOf(attempt.cluster_id), {}))
 
         assert (entry().entry_id, entry().leaf) == (job.job_id, principal().account_id)
         await it.jobs.requeue(principal(), job.job_id)

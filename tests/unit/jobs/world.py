@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tests.master_support import ManualClock, opened_store
-from tests.unit.clusters.world import Market, principal
-from windrow_master.clusters.messages import EntryOf
-from windrow_master.clusters.repository import WorkloadRepository
-from windrow_master.jobs import answers
+from tests.unit.clusters.world import OWNER, STRANGER, Market, principal
+from windrow_master.clusters.queue_feed import QueueFeed
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import JobRequest
 from windrow_master.jobs.service import JobService
-from windrow_master.queue.backfill import Host
-from windrow_master.queue.model import Amounts
-from windrow_master.queue.ports import HostNews, News, Run
 from windrow_master.queue.service import QueueService
 from windrow_master.queue.shares import ROOT, Node
 from windrow_master.storage.folder_store import FolderStore
@@ -88,46 +86,11 @@ class Mover:
         return Outcome(None) if self.twin is None else await self.twin.restore(account_id, owner, workload)
 
 
-class Feed:
-    """Tells the queue of hosts that have changed and of the jobs that run there, and nothing of what is free: whatever
-    waits is tried then."""
-
-    def __init__(self, market) -> None:
-        self.market, self.version = market, -1
-
-    async def news(self):
-        view = self.market.fleet.view
-        found, self.version = view.since(self.version), view.version
-        runs = self.market.read(self._runs)
-        hosts = [
-            HostNews(Host(host_id=one.host.host_id, pool="all", memory=one.version), runs.get(one.host.host_id, ()))
-            for one in found
-        ]
-        nodes = await self.nodes({run.entry.leaf for one in hosts for run in one.runs})
-        return News(hosts, [], Amounts(8_000, 4_000, 4_096), nodes) if hosts else None
-
-    def _runs(self, uow):
-        found: dict[str, tuple[Run, ...]] = {}
-        for one in uow[WorkloadRepository].held():
-            entry = answers.queue_entry(uow, EntryOf(one.cluster_id), self.tier_costs())
-            if entry is not None:
-                found[one.host_id] = (*found.get(one.host_id, ()), Run(entry, (), one.created_at_ns))
-        return found
-
-    def due_ns(self):
-        return 2**62
-
-    def need(self, entry):
-        return entry.need
-
-    async def past(self, since_ns):
-        return []
+class Feed(QueueFeed):
+    """Also of projects that are in no row."""
 
     async def nodes(self, leaves):
         return [Node(node_id=one, parent=ROOT) for one in leaves]
-
-    def tier_costs(self):
-        return {}
 
 
 class World:
@@ -136,6 +99,9 @@ class World:
     def __init__(self, store, clock, folder: Path) -> None:
         self.store, self.clock, self.folder = store, clock, folder
         self.market = Market(store, clock)
+        for account in (OWNER, STRANGER):
+            made = Account(account, str(account), frozenset({Role.RENTER}), clock.wall_ns())
+            self.market.write(lambda uow, made=made: uow[AccountRepository].add(made))
         self.inside: Any = Inside()
         self.signing = SigningKey.generate()
         self.mover: Any = Mover()
@@ -144,7 +110,9 @@ class World:
     def start_again(self) -> None:
         """A Master's services after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), self.inside)
-        self.queue = QueueService(self.clock, Feed(self.market))
+        fleet, market = self.market.fleet, self.market.market
+        self.queue = QueueService(self.clock, Feed(self.store, self.clock, fleet, market, Placer(fleet, market)))
+        fleet.on_touch(lambda host_id: self.queue.touched())
         self.jobs = JobService(
             self.store,
             self.clock,
