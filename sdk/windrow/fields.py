@@ -72,10 +72,15 @@ JOB: Final = (
     Field("retries", "whole", flag="--retries", help="Retries when the host fails.", least=0, most=100),
     Field("retries_on_exit", "yes", flag="--retry-on-exit", help="Retry also after an exit code other than 0."),
     Field("deadline", "time", flag="--deadline", help="Latest end of the job, an RFC 3339 time: 2030-01-31T18:00:00Z."),
-    Field("priority", "whole", flag="--priority", help="Priority; a higher number starts first.", least=-100, most=100),
+    Field("priority", "whole", flag="--priority", help="Priority within its class; a higher number starts first.", least=-100, most=100),
+    Field("priority_class", "text", default="normal", flag="--class", help="Class in the queue: urgent, normal, low or spot; a class before another starts first."),
+    Field("begin_at", "time", flag="--begin", help="Earliest start: 18:00 (here, today or tomorrow) or an RFC 3339 time."),
     Field("after", "texts", flag="--after", help="Job that must succeed first."),
+    Field("after_any", "texts", flag="--after-any", help="Job that must end first, in whatever way."),
+    Field("after_failure", "texts", flag="--after-failure", help="Job that must end first without success."),
     Field("route_id", "text", flag="--route", help="Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place.", is_filter=True),
-    Field("array_size", "whole", flag="--array", help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.", least=0, most=1000),
+    Field("array_size", "whole", least=0, most=1000),
+    Field("array_at_once", "whole", least=1, most=1000),
     Field("checkpoint_every_seconds", "span", default=60.0, flag="--checkpoint-every", help="Checkpoint interval (60s, 10m); 0: off."),
     Field("packages", "texts"),
 )
@@ -152,7 +157,12 @@ class JobFields(TypedDict, total=False):
     retries_on_exit: bool | None
     deadline: str | datetime | None
     priority: int | None
+    priority_class: str | None
+    begin_at: str | datetime | None
+    after_any: Sequence[str] | None
+    after_failure: Sequence[str] | None
     route_id: str | None
     array_size: int | None
+    array_at_once: int | None
     checkpoint_every_seconds: float | str | None
     packages: Sequence[str] | None

@@ -326,6 +326,8 @@ def job_of(job_id: str, body: Json) -> Json:
         "array_index": 0,
         "state": "Queued",
         "reason": None,
+        "held_by": None,
+        "is_top": False,
         "refusal": None,
         "request": JobRequestOut.of(JobRequest(), env={}) | body,
         "attempts": [],

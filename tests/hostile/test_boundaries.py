@@ -19,6 +19,7 @@ from windrow_master.fleet.reliability_counts import _counted
 from windrow_master.fleet.reliability_repository import ReliabilityRepository
 from windrow_master.fleet.repository import HostRepository
 from windrow_master.fleet.states import LinkEvent, VerifyState
+from windrow_master.jobs import entries
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.loops import CRASHES_MAX
 from windrow_master.storage.results import ResultService
@@ -244,12 +245,14 @@ async def test_results_that_crash_are_given_up_and_said(pair: Pair, monkeypatch:
     assert workload is not None and workload.results is not None and "met a bug" in workload.results.problem
 
 
-async def test_a_job_whose_shape_cannot_be_told_keeps_no_other_waiting(pair: Pair, monkeypatch: Any) -> None:
+async def test_a_job_whose_entry_cannot_be_made_keeps_no_other_waiting(pair: Pair, monkeypatch: Any) -> None:
     bad, good = await pair.job("bad"), await pair.job("good")
-    shape = "windrow_master.jobs.controller.shape_of"
-    monkeypatch.setattr(shape, Crashing(lambda job: job.account_id, lambda job: job.job_id == bad))
+    made = entries.entry_of
+    crashing = Crashing(made, lambda job, costs: job.job_id == bad)
+    monkeypatch.setattr("windrow_master.jobs.controller.entry_of", crashing)
     for _ in range(CRASHES_MAX + 1):
         await pair.jobs.controller.tick()
+        await pair.services.queue.tick()
     found = pair.opened.store.read_now(lambda uow: uow[JobRepository].all_of([bad, good]))
     assert found[bad].state.value == "Failed" and "bug" in found[bad].reason
     assert found[good].attempts or found[good].reason
@@ -283,6 +286,7 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
 
     await pair.opened.store.write(plant, name="test")
     await pair.jobs.controller.tick()
+    await pair.services.queue.tick()
     await pair.opened.clusters.tick()
     await pair.opened.clusters.renewals()
     await pair.opened.fleet.tick()

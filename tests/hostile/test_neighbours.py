@@ -119,6 +119,7 @@ async def test_hosts_that_answer_slowly_hold_up_their_own_accounts_jobs_only(tmp
             for _ in range(6):
                 await it.market.fleet.refresh()
                 await it.jobs.controller.tick()
+                await it.queue.tick()
             for number in range(len(jobs)):
                 host_id = HostId(f"host_{number:03}")
                 spec = it.market.spec(host_id)

@@ -272,8 +272,9 @@ async def _loops_go_on(world: World) -> None:
         for one in (jobs.controller, services.results, services.volume_controller):
             one._group = group
             await one.tick()
-    for tick in (opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick, services.proofs.tick):
+    for tick in (services.queue.tick, opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick):
         await tick()
+    await services.proofs.tick()
     await services.verification.tick()
     await services.artefacts.sweep()
     await services.retention.sweep()

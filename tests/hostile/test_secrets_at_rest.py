@@ -238,6 +238,7 @@ async def test_a_jobs_values_are_sealed_until_it_is_over_and_given_again_to_run_
     assert site.two.services.jobs is not None
     await site.two.opened.fleet.refresh()
     await site.two.services.jobs.controller.tick()
+    await site.two.services.queue.tick()
     _, told = site.spec()
     assert KEY.open_values(told.sealed_env, told.workload_id)["HF_TOKEN"] == CANARY
     await _others_see_names_of_its_cluster(site)

@@ -6,7 +6,9 @@ from typing import Any, Final
 
 from windrow_master.clusters import messages as cluster_says
 from windrow_master.clusters.model import Network, NetworkMode
+from windrow_master.clusters.queue_feed import QueueFeed
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.topology import Meeting, Reachability
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
@@ -14,6 +16,7 @@ from windrow_master.identity import messages as identity_says
 from windrow_master.jobs import answers as job_answers
 from windrow_master.market import messages as market_says
 from windrow_master.market.service import MarketService
+from windrow_master.queue.service import QueueService
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
 from windrow_master.storage import messages as storage_says
@@ -47,8 +50,8 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.Holds: False,
     fleet_says.ClusterOf: "",
     cluster_says.IsOfJob: False,
-    cluster_says.EntryOf: None,
     cluster_says.HostLimits: {},
+    cluster_says.EntryOf: None,
     storage_says.KeptByJobs: 0,
     SecretUsers: {},
 }
@@ -146,7 +149,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
-    answers(store, cluster_says.EntryOf, job_answers.entry_of_cluster)
+    answers(store, cluster_says.EntryOf, partial(job_answers.entry_of_cluster, tier_costs={}))
     answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
 
@@ -156,6 +159,9 @@ class Rented:
 
     def __init__(self, store: Store, clock: Clock, fleet: FleetService, market: MarketService, key: SealKey) -> None:
         self.reachability, self.tests = ScriptedReachability(), TestRentals()
+        placer = Placer(fleet, market)
+        self.queue = QueueService(clock, QueueFeed(store, clock, fleet, market, placer))
+        fleet.on_touch(lambda host_id: self.queue.touched())
         self.peer_links: Callable[..., Sequence[Any]] = lambda cluster_id: ()
         self.clusters = ClusterService(
             store,
@@ -168,6 +174,8 @@ class Rented:
             reachability=self.reachability,
             peer_links=lambda cluster_id: self.peer_links(cluster_id),
             service_place=lambda host_id: "",
+            placer=placer,
+            queue=self.queue,
         )
         forget_messages(store)
         hear(store, self.clusters)

@@ -29,7 +29,9 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "host.verify": "Verification started",
     "job.again": "Job tried again",
     "job.collect": "Job's files collected",
+    "job.requeue": "Job put back into the queue",
     "job.runs": "Job is running",
+    "job.top": "Job put first in its project",
     "ledger.mint": "Test credits granted",
     "ledger.settle": "Debt settled",
     "limit.remove": "Spending limits removed",
@@ -52,9 +54,9 @@ _ACTIONS: Final[Mapping[str, str]] = {
 """Titles of audit actions for which the title of the event, or the thing and the verb, would be wrong."""
 _DONE: Final[Mapping[str, str]] = {
     "admit": "admitted", "begin": "begun", "bind": "bound", "cancel": "cancelled", "enrol": "enrolled",
-    "find": "found", "give_up": "given up", "heard": "heard", "lose": "lost", "lost": "lost", "make": "made",
-    "maintain": "put in maintenance", "ran": "running", "scrub": "scrubbed", "set": "set", "silent": "silent",
-    "stop": "stopped", "submit": "submitted", "transfer": "transferred", "unbind": "unbound",
+    "find": "found", "give_up": "given up", "heard": "heard", "hold": "held", "lose": "lost", "lost": "lost",
+    "make": "made", "maintain": "put in maintenance", "ran": "running", "scrub": "scrubbed", "set": "set",
+    "silent": "silent", "stop": "stopped", "submit": "submitted", "transfer": "transferred", "unbind": "unbound",
     "withdraw": "withdrawn",
 }  # fmt: skip
 """Verbs that are not regular, and words that are none."""

@@ -43,6 +43,7 @@ _TITLES: Final[Mapping[str, str]] = {
     "host.verifying": "Verification started",
     "inventory.note": "Note about the inventory",
     "job.checkpointing": "Job's files are saved",
+    "job.topped": "Job put first in its project",
     "offer.priced": "Price changed",
     "organisation.owner_made": "Owner of an organisation made",
     "receipt.impossible": "Impossible receipt",

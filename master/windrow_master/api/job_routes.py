@@ -1,4 +1,5 @@
-"""Routes of jobs: plan, submit, send the folder, read, follow the log, cancel, run again, fetch the results."""
+"""Routes of jobs: plan, submit, send the folder, read, follow the log, hold, put back, cancel, run again, fetch the
+results."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -118,6 +119,8 @@ class JobOut(Out):
         Read(lambda job: job.attempts[-1].exit_code if job.attempts else None),
     ]
     folder_bytes: Annotated[int | None, Field(description="Of the folder kept for it; null where none was sent")]
+    held_by: Annotated[str | None, Field(description="Who keeps it from starting; null: nobody")]
+    is_top: Annotated[bool, Field(description="It comes before all others of its project and class")]
     cost_so_far: Money
     created_at: Time
     ended_at: Time | None
@@ -329,6 +332,34 @@ async def job_impact(services: Serving, principal: Asking, job_id: str, attempt:
 async def cancel_job(services: Serving, principal: Asking, job_id: str) -> Any:
     """End it; safe to repeat, and what has ended stays as it is. What it wrote is brought in first."""
     return job_json(await services.jobs.cancel(principal, JobId(job_id)))
+
+
+@route.post("/jobs/{job_id}/hold", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, shared=Level.MANAGE, answer=JobOut)
+async def hold_job(services: Serving, principal: Asking, job_id: str) -> Any:
+    """Keep it from starting until it is released; safe to repeat. Held by an operator, an operator releases it."""
+    return job_json(await services.jobs.hold(principal, JobId(job_id)))
+
+
+@route.post(
+    "/jobs/{job_id}/release", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, shared=Level.MANAGE, answer=JobOut
+)
+async def release_job(services: Serving, principal: Asking, job_id: str) -> Any:
+    """Let it start in its turn, if it was held; safe to repeat."""
+    return job_json(await services.jobs.release(principal, JobId(job_id)))
+
+
+@route.post("/jobs/{job_id}/top", may=Permission.RENT, reach=Reach.OWN, shared=Level.MANAGE, answer=JobOut)
+async def top_job(services: Serving, principal: Asking, job_id: str) -> Any:
+    """Let it come before all others of its project and class; safe to repeat."""
+    return job_json(await services.jobs.top(principal, JobId(job_id)))
+
+
+@route.post(
+    "/jobs/{job_id}/requeue", may=Permission.RENT, reach=Reach.OWN_OR_OPERATED, shared=Level.MANAGE, answer=JobOut
+)
+async def requeue_job(services: Serving, principal: Asking, job_id: str) -> Any:
+    """End its attempt and put it back into the queue, without using up a retry; safe to repeat."""
+    return job_json(await services.jobs.requeue(principal, JobId(job_id)))
 
 
 @route.post(

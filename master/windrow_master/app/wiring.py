@@ -31,7 +31,9 @@ from windrow_master.audit.service import AuditService
 from windrow_master.billing.service import BillingService
 from windrow_master.clusters import lookup as cluster_lookup
 from windrow_master.clusters import messages as cluster_says
+from windrow_master.clusters.queue_feed import QueueFeed
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
@@ -72,6 +74,7 @@ from windrow_master.onboarding.simulated import SimulatedService, Simulator
 from windrow_master.outgoing import Outgoing
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
+from windrow_master.queue.service import QueueService
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
@@ -229,6 +232,7 @@ class Master:
         yield services.verification.run()
         if services.proofs.is_automatic is not None:
             yield services.proofs.run()
+        yield services.queue.run()
         yield services.jobs.controller.run()
         yield services.volume_controller.run()
         yield services.results.run()
@@ -440,6 +444,14 @@ class _Parts:
         return SecretService(self.store, self.identity.seal_key)
 
     @cached_property
+    def placer(self) -> Placer:
+        return Placer(self.fleet, self.market)
+
+    @cached_property
+    def queue(self) -> QueueService:
+        return QueueService(self.clock, QueueFeed(self.store, self.clock, self.fleet, self.market, self.placer))
+
+    @cached_property
     def clusters(self) -> ClusterService:
         accesses, routes = self.trunk_accesses, self.routes
         return ClusterService(
@@ -453,6 +465,8 @@ class _Parts:
             reachability=ReachabilityService(routes, self.clock),
             peer_links=self.peer_link_states.of,
             service_place=lambda host_id: accesses.service_place(routes.access_of(host_id)),
+            placer=self.placer,
+            queue=self.queue,
         )
 
     @cached_property
@@ -510,7 +524,7 @@ class _Parts:
             self.identity.seal_key,
             self.artefacts.uploads,
             self.checkpoints,
-            self.fleet.view.free_slots,
+            self.queue,
         )
         self.artefacts.add_owner("job", jobs.owner)
         return jobs
@@ -630,6 +644,7 @@ class _Parts:
             templates=TemplateService(self.store, identity.seal_key),
             secrets=self.secrets,
             jobs=self.jobs,
+            queue=self.queue,
             channels=ChannelService(self.store, self.rng, self.sender),
             deliveries=self.deliveries,
             artefacts=self.artefacts,
@@ -708,7 +723,9 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
-    messages.answer(cluster_says.EntryOf, job_answers.entry_of_cluster)
+    messages.answer(
+        cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs())
+    )
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
@@ -716,7 +733,7 @@ def _register(parts: _Parts) -> None:
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
     parts.accesses.on_change(hub.drain_changed)
     parts.trunk_accesses.on_news(parts.access_news.note)
-    fleet.on_change(parts.jobs.controller.fleet_changed)
+    fleet.on_touch(lambda host_id: parts.queue.touched())
     wiring_history.introduce(parts.telemetry, parts.store)
 
 

@@ -2,6 +2,7 @@
 place. Pure."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from windrow_master.clusters.model import ClusterRequest
@@ -9,6 +10,26 @@ from windrow_master.queue.model import MILLI, Entry, Need, cost
 from windrow_master.spec import Resources, fields_of
 from windrow_proto.ids import AccountId
 from windrow_proto.units import MIB
+from windrow_proto.volumes import Mount
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """All of a request that decides on a place. resources: the values of its fields, in their order. spenders: whose
+    limits it counts for beside its project's."""
+
+    resources: tuple[Any, ...]
+    simulated: bool
+    volumes: tuple[Mount, ...]
+    secrets: tuple[str, ...]
+    registry_secret: str | None
+    spenders: tuple[str, ...] = ()
+
+    @property
+    def request(self) -> ClusterRequest:
+        """A request of this shape."""
+        names = (one.attribute for one in fields_of(Resources))
+        return ClusterRequest(**dict(zip(names, self.resources, strict=True)), simulated=self.simulated)
 
 
 def entry_of(
@@ -19,10 +40,11 @@ def entry_of(
     *,
     tier_costs: Mapping[str, int],
     pools: frozenset[str] = frozenset(),
+    spenders: tuple[str, ...] = (),
     **more: Any,
 ) -> Entry:
     """The entry of a request. tier_costs: of a card, in permille. pools: the classes of hosts that would do; empty:
-    any. more: fields of the entry, such as its class."""
+    the queue asks its feed. spenders: as of Shape. more: fields of the entry, such as its class."""
     memory = -(-(request.memory_bytes or 0) // MIB)
     gpus, cpus = request.gpus * MILLI, request.cpus * MILLI
     resources = tuple(getattr(request, one.attribute) for one in fields_of(Resources))
@@ -41,6 +63,8 @@ def entry_of(
         submitted_ns=submitted_ns,
         name=request.name,
         limit_ns=request.max_duration_ns,
-        shape=(resources, request.volumes, tuple(request.secrets), request.registry_secret),
+        shape=Shape(
+            resources, request.simulated, request.volumes, tuple(request.secrets), request.registry_secret, spenders
+        ),
         **more,
     )

@@ -82,10 +82,12 @@ class Nominations:
         *,
         is_proof: bool = False,
         is_preview: bool = False,
+        but: Collection[HostId] = (),
     ) -> T:
         """Return what `act` does with nominated hosts, which raises Missed where the request fits on none of them;
-        in the end what it does with None, which stands for all hosts. is_preview: nothing is to be taken."""
-        tried: set[HostId] = set()
+        in the end what it does with None, which stands for all hosts. is_preview: nothing is to be taken. but: hosts
+        that are not nominated."""
+        tried = set(but)
         asked = self._asked(account_id, request, is_proof)
         for turn in range(TRIES_MAX):
             is_first = not (is_preview or turn)

@@ -129,6 +129,19 @@ class Committed:
     works: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The resources that a workload of an account had which has ended, and from when to when."""
+
+    account_id: AccountId
+    tier: str
+    cards: int
+    cpus: int
+    memory_bytes: Bytes
+    from_ns: int
+    to_ns: int
+
+
 class ClusterRepository(Repository):
     """The clusters."""
 
@@ -274,6 +287,36 @@ class WorkloadRepository(Repository):
     def holding_clusters(self) -> Sequence[ClusterId]:
         """The clusters of which something still holds slots."""
         return [ClusterId(row["cluster_id"]) for row in _HOLDING.rows(self._connection, {})]
+
+    def past(self, since_ns: int, limit: int) -> Sequence[Past]:
+        """Return what was had by work that was given back after that. limit: the latest clusters that are looked
+        at."""
+        latest = (
+            select(
+                clusters.c.cluster_id, clusters.c.account_id, clusters.c.tier, clusters.c.ended_at_ns.label("end_ns")
+            )
+            .where(clusters.c.ended_at_ns > since_ns)
+            .order_by(clusters.c.cluster_id.desc())
+            .limit(limit)
+            .subquery()
+        )
+        own = (workloads.c.slots, workloads.c.cpus, workloads.c.memory_bytes, workloads.c.created_at_ns)
+        joined = latest.join(workloads, workloads.c.cluster_id == latest.c.cluster_id)
+        ended = func.coalesce(workloads.c.ended_at_ns, latest.c.end_ns).label("to_ns")
+        query = select(latest.c.account_id, latest.c.tier, *own, ended).select_from(joined)
+        rows = self._connection.execute(query.where(workloads.c.is_released.is_(True))).mappings()
+        return [
+            Past(
+                account_id=row["account_id"],
+                tier=row["tier"],
+                cards=sum(bool(slot.get("gpu_uuid")) for slot in row["slots"]),
+                cpus=int(row["cpus"]),
+                memory_bytes=Bytes(int(row["memory_bytes"])),
+                from_ns=int(row["created_at_ns"]),
+                to_ns=max(int(row["created_at_ns"]), int(row["to_ns"])),
+            )
+            for row in rows
+        ]
 
     def committed(self, host_ids: Sequence[HostId] | None = None) -> dict[HostId, Committed]:
         """Return the resources asked of each host, or of each of these, by the work that still holds slots there."""

@@ -52,6 +52,7 @@ from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
+from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
@@ -101,11 +102,13 @@ class ClusterService:
         reachability: Reachability,
         peer_links: Callable[[ClusterId], Sequence[PeerLink]],
         service_place: Callable[[HostId], str],
+        placer: Placer,
+        queue: QueueService,
     ) -> None:
         """seal_key: the Master's own, for the values of environments. secrets: those that requests name. proofs: test
         rentals, which end where a renter's request finds no capacity because of them. reachability: which hosts reach
         each other. peer_links: those of a cluster's private network. service_place: DOMAIN:PORT of an Access with an
-        HTTPS path to services, the nearest to a host; empty: there is none."""
+        HTTPS path to services, the nearest to a host; empty: there is none. queue: of all that waits for a place."""
         self._store, self._clock, self._fleet, self._market = store, clock, fleet, market
         self._seal_key, self._secrets = seal_key, secrets
         self._proofs, self._reachability, self._peer_links, self._service_place = (
@@ -114,7 +117,7 @@ class ClusterService:
             peer_links,
             service_place,
         )
-        self._placer = Placer(fleet, market)
+        self._placer, self._waiting = placer, queue
         self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
@@ -177,6 +180,7 @@ class ClusterService:
         is_proof: bool = False,
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
+        but: frozenset[HostId] = frozenset(),
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, InvalidInput
         (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
@@ -184,9 +188,9 @@ class ClusterService:
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
-        budget: for a job, what it may still cost; None: as was asked.
+        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
         """
-        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget))
+        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
 
     def check_budget(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, budget: Microcents | None
@@ -276,6 +280,7 @@ class ClusterService:
         is_proof: bool,
         login: _Login,
         budget: Microcents | None,
+        but: frozenset[HostId],
     ) -> tuple[Operation, ClusterView] | Needs:
 
         def change(uow: UnitOfWork, among: Nominated | None) -> tuple[Operation, ClusterView] | Needs:
@@ -292,7 +297,7 @@ class ClusterService:
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among)
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
@@ -306,6 +311,7 @@ class ClusterService:
             request,
             lambda among: self._store.write(partial(change, among=among), name="cluster.create"),
             is_proof=is_proof,
+            but=but,
         )
 
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:

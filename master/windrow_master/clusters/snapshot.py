@@ -39,6 +39,8 @@ _Known = dict[tuple[HostId, int], tuple[tuple[Any, ...], Candidate]]
 _OFFERED: Final = frozenset({Availability.IDLE, Availability.RENTED})
 KNOWN_MAX: Final = 16_384
 MBIT: Final = 10**6
+_UNGRADED: Final = "not graded yet"
+_BROKEN: Final = "unavailable: "
 ENDS_MAX: Final = 500
 """Clusters looked at for when a full machine class is free again; the end that is found holds without the others."""
 
@@ -171,6 +173,11 @@ class Placer:
         return found
 
 
+def is_part_of_fleet(slot: SlotOffer) -> bool:
+    """Return whether a slot can be had, or has its holder: it is neither faulty nor without a price."""
+    return slot.taken is None or not slot.taken.startswith((_UNGRADED, _BROKEN))
+
+
 def _open(snapshot: Snapshot, but: frozenset[HostId], is_private: bool) -> Snapshot:
     """Without hosts that are left out, and with all in one network where members meet in one of their own."""
     if but:
@@ -266,8 +273,8 @@ def _memory(gpu: GpuFacts | None, slot: Slot) -> Bytes | None:
 def _taken(slot: Slot) -> str | None:
     if slot.is_offered:
         # A slot without a tier has no price yet: its host has joined and not said what it is.
-        return None if slot.tier else "not graded yet"
-    return f"unavailable: {slot.unavailable}" if slot.unavailable else f"in use, {slot.state.value}"
+        return None if slot.tier else _UNGRADED
+    return f"{_BROKEN}{slot.unavailable}" if slot.unavailable else f"in use, {slot.state.value}"
 
 
 def _listing(host: Host, slot: Slot, now_ns: int, taken: Committed, cpu_holders: tuple[ClusterId, ...]) -> Listing:

@@ -24,7 +24,7 @@ from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Chosen, Placement, Refusal
 from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.ids import AccountId, ClusterId
+from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.sealed import RegistryLogin
 from windrow_proto.units import Microcents
 
@@ -46,17 +46,18 @@ class Starter:
         is_proof: bool = False,
         budget: Microcents | None = None,
         among: Nominated | None = None,
+        but: frozenset[HostId] = frozenset(),
     ) -> Placement | Refusal:
         """Return the places where it would run: on hosts that see each other, or else on others, if a network can be
-        made for them. budget: what all of it may cost; None: as was asked. among: as of `Placer.place`. Raises
+        made for them. budget: what all of it may cost; None: as was asked. among, but: as of `Placer.place`. Raises
         BudgetTooSmall where the budget does not pay for a minute of any."""
         budget = request.budget if budget is None else budget
-        found = self._placed(uow, account_id, request, is_proof, among)
+        found = self._placed(uow, account_id, request, is_proof, among, but)
         place = found.without_proofs if isinstance(found, Refusal) else found
         if budget is None or place is None or end_limits.least_budget(place.price_per_hour) <= budget:
             return found
         request = replace(request, max_price_per_hour=end_limits.dearest(budget))
-        found = self._placed(uow, account_id, request, is_proof, among)
+        found = self._placed(uow, account_id, request, is_proof, among, but)
         if isinstance(found, Refusal) and found.without_proofs is None:
             raise BudgetTooSmall(budget, place.price_per_hour)
         return found
@@ -68,11 +69,12 @@ class Starter:
         request: ClusterRequest,
         is_proof: bool,
         among: Nominated | None,
+        but: frozenset[HostId],
     ) -> Placement | Refusal:
-        found = self._placer.place(uow, request, account_id, is_proof, among=among)
+        found = self._placer.place(uow, request, account_id, is_proof, but, among=among)
         if isinstance(found, Placement) or request.hosts == 1:
             return found
-        private = self._placer.place(uow, request, account_id, is_proof, is_private=True)
+        private = self._placer.place(uow, request, account_id, is_proof, but, is_private=True)
         is_better = isinstance(private, Placement) or (found.without_proofs is None and bool(private.without_proofs))
         return private if is_better else found
 
@@ -84,11 +86,12 @@ class Starter:
         is_proof: bool = False,
         budget: Microcents | None = None,
         among: Nominated | None = None,
+        but: frozenset[HostId] = frozenset(),
     ) -> Ready | Needs:
         """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity and
         BudgetTooSmall. It writes nothing. is_proof: at most at the suggested price, so that nobody grows rich by being
-        tried. budget, among: as for `placed`."""
-        found = self.placed(uow, account_id, request, is_proof, budget, among)
+        tried. budget, among, but: as for `placed`."""
+        found = self.placed(uow, account_id, request, is_proof, budget, among, but)
         if isinstance(found, Refusal):
             return eviction(found)
         if is_proof:

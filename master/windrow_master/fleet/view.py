@@ -9,7 +9,6 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from windrow_master.fleet.model import AdminState, Host, Slot
-from windrow_master.fleet.states import LinkState, SlotState
 from windrow_proto.ids import HostId
 
 T = TypeVar("T")
@@ -72,11 +71,6 @@ class FleetView:
     def since(self, version: int) -> tuple[Entry, ...]:
         """The hosts that changed after a version."""
         return tuple(entry for entry in self._entries.values() if entry.version > version)
-
-    def free_slots(self) -> int:
-        """Free slots that nothing stands against, of hosts that are online."""
-        online = (entry.slots for entry in self._entries.values() if entry.host.link_state is LinkState.ONLINE)
-        return sum(slot.state is SlotState.FREE and slot.unavailable is None for slots in online for slot in slots)
 
 
 def once_per_version(work: Callable[[FleetView], T]) -> Callable[[FleetView], T]:

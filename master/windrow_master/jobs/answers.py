@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.entries import entry_of
 from windrow_master.clusters.messages import EntryOf, IsOfJob
+from windrow_master.jobs.entries import entry_of
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
-from windrow_master.jobs.request import cluster_request
 from windrow_master.queue.model import Entry
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
@@ -23,12 +22,13 @@ def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
 
 
-def entry_of_cluster(uow: UnitOfWork, question: EntryOf) -> Entry | None:
-    """Return the entry of the job that has not ended and made this cluster."""
+def entry_of_cluster(uow: UnitOfWork, question: EntryOf, tier_costs: Mapping[str, int]) -> Entry | None:
+    """Return the entry of the job whose attempt goes on in this cluster. tier_costs: as of the queue's feed."""
     job = uow[JobRepository].living_of_cluster(question.cluster_id)
-    if job is None:
+    cluster = lookup.find(uow, question.cluster_id)
+    if job is None or cluster is None or not job.has_cluster or job.attempts[-1].cluster_id != question.cluster_id:
         return None
-    return entry_of(cluster_request(job), job.account_id, job.job_id, job.created_at_ns, tier_costs={})
+    return entry_of(job, tier_costs, cluster.tier)
 
 
 def find(uow: UnitOfWork, job_id: JobId) -> Job | None:

@@ -1,8 +1,8 @@
-"""Moves jobs from state to state: takes the step that follows, finds places for them, and moves their input and
-results.
+"""Moves jobs from state to state: takes the step that follows, starts them when it is their turn, and moves their input
+and results.
 
- happened, due ─▶ queue ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ states.py ─▶ one write: rows, audit, events
-      ├▶ places, in turn ─▶ ClusterService.create under the attempt's own key ─▶ Starting
+ happened, due ─▶ look ─▶ read: rows, clusters, receipts ─▶ decide.py ─▶ states.py ─▶ one write: rows, audit, events
+      ├▶ waits: QueueService ─▶ its turn: ClusterService.create under the attempt's own key ─▶ Starting
       └▶ waiting for files: send the folder │ running: keep the log │ Checkpointing: bring in log and files
 
 A job is looked at when it, its cluster or a job that it comes after has changed, and when a time of it is due. All that
@@ -10,7 +10,7 @@ lasts is in SQL: a Master that dies anywhere goes on from the rows, and what it 
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,17 +22,21 @@ from windrow_master.clusters import lookup
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.service import ClusterService
+from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins
 from windrow_master.jobs.checkpoints import JobCheckpoints
+from windrow_master.jobs.entries import entry_of, took_ns, waits
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, seen, spent
-from windrow_master.jobs.turns import Turns, shape_of
-from windrow_master.loops import GIVEN_UP, Boundary, when_due
+from windrow_master.loops import GIVEN_UP, Boundary, ends_alone, when_due
+from windrow_master.queue.model import End, Entry
+from windrow_master.queue.ports import Gone, Refused, Started
+from windrow_master.queue.service import QueueService
 from windrow_master.shares import Share, ShareLimits, Shares
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.uploads import QUOTA_BYTES
@@ -42,6 +46,7 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
+    NoCapacity,
     TooLarge,
     TooMany,
     WindrowError,
@@ -57,17 +62,15 @@ LOOK_AGAIN_NS: Final = 10 * MINUTE
 """For a job to which nothing happens, and that has come to none of its limits: a clock may have been set meanwhile."""
 READ_AT_ONCE: Final = 500
 """Jobs in one unit of work: after a start all that have not ended are looked at."""
-PLACES: Final = JobId("places")
-"""In the queue beside the jobs: those that wait are to be tried."""
 LOG_EVERY_NS: Final = 15 * SECOND
 """Between two pieces of a running job's log: what a lost host takes with it."""
 AGAIN_NS: Final = 2 * SECOND
 """Before what could not be brought in is asked for again."""
 TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
-REASONS_AT_ONCE: Final = 64
-"""Jobs of one shape that are told in one look why they wait; the others are told in the next ones."""
 _LIFE_NS: Final = 10**18
+_BUG: Final = "The Master met a bug with this job; it tries again."
+_CLOSED: Final = "Besides, {} hosts are kept for work that comes first, or for maintenance."
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
     Verdict.FAILED: JobEvent.FAIL,
@@ -80,16 +83,19 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """A job, whether a step follows for it now, and when one of its limits ends it; at_ns, limit_ns: wall time."""
+    """A job, whether a step follows for it now, and when one of its limits ends it; at_ns, limit_ns: wall time. ended:
+    the ends of those that it comes after."""
 
     job: Job
     has_step: bool
     limit_ns: int | None
     at_ns: int
+    ended: Mapping[str, End]
 
 
 class JobController:
-    """Used on the loop only. `placing` is held while a cluster is made for a job: a cancellation waits for that."""
+    """Used on the loop only; a source of the queue. `placing` is held while a cluster is made for a job: whoever moves
+    one that waits, or holds it, waits for that."""
 
     def __init__(
         self,
@@ -100,14 +106,13 @@ class JobController:
         transitions: JobTransitions,
         seal_key: SealKey,
         checkpoints: JobCheckpoints,
-        free_slots: Callable[[], int],
+        queue: QueueService,
     ) -> None:
-        """free_slots: number that could be rented now; when it grows, jobs that wait are tried again at once."""
         self._store, self._clock, self._clusters = store, clock, clusters
         self._files, self._transitions, self._seal_key = files, transitions, seal_key
         self.placing = asyncio.Lock()
-        self._checkpoints, self._free_slots = checkpoints, free_slots
-        self._turns = Turns()
+        self._checkpoints, self._queue = checkpoints, queue
+        self._placed: dict[JobId, int] = {}
         self._save_due_ns: dict[ClusterId, int] = {}
         self._moving: set[ClusterId] = set()
         self._restored: set[ClusterId] = set()
@@ -119,7 +124,7 @@ class JobController:
         self._transfers = Shares("transfers of jobs", "They go on in a moment.", TRANSFERS)
         self._faults = Boundary("job", DATABASE_FAULTS)
         self._group: asyncio.TaskGroup | None = None
-        self._queue = WorkQueue[JobId](clock)
+        self._due = WorkQueue[JobId](clock)
         self._is_listed = False
         self._clusters_of: dict[JobId, ClusterId] = {}
         self._jobs_of: dict[ClusterId, JobId] = {}
@@ -132,38 +137,32 @@ class JobController:
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
-                await when_due(self.tick, self._queue, LOOK_NS, "jobs")
+                await when_due(self.tick, self._due, LOOK_NS, "jobs")
             finally:
                 self._group = None
 
     async def tick(self) -> None:
-        """Look at the jobs to which something has happened or is due, and for places for those that wait."""
+        """Look at the jobs to which something has happened or is due."""
         if not self._is_listed:
             for job_id in await self._store.read(lambda uow: uow[JobRepository].living_ids()):
-                self._queue.add(job_id)
+                self._due.add(job_id)
             self._is_listed = True
-        due = [one for one in self._queue.take() if one != PLACES]
-        looked = set[JobId]()
+        due, looked = self._due.take(), set[JobId]()
         try:
             for first in range(0, len(due), READ_AT_ONCE):
                 looked |= await self._look_at(due[first : first + READ_AT_ONCE])
-            await self._place_in_turn()
         except BaseException:
-            for job_id in (*(one for one in due if one not in looked), PLACES):
-                self._queue.add(job_id)
+            for job_id in (one for one in due if one not in looked):
+                self._due.add(job_id)
             raise
-
-    def fleet_changed(self, host_ids: Collection[HostId]) -> None:
-        """Slots may be free by now that were not."""
-        if self._turns:
-            self._queue.add(PLACES)
 
     async def _look_at(self, job_ids: Sequence[JobId]) -> set[JobId]:
         """Let each of these take the step that follows from what is known, and begin what it needs; returns them."""
         found = {one.job.job_id: one for one in await self._store.read(partial(self._read, job_ids=job_ids))}
         steps = [job_id for job_id, one in found.items() if one.has_step]
         if steps:
-            after = await self._store.write(partial(self._steps, job_ids=steps), name="job.tick")
+            async with self.placing:
+                after = await self._store.write(partial(self._steps, job_ids=steps), name="job.tick")
             found |= {one.job.job_id: one for one in after}
         for job_id in job_ids:
             if job_id not in found or found[job_id].job.ended_at_ns is not None:
@@ -172,7 +171,7 @@ class JobController:
             self._note(one)
         # What is to be brought in or sent goes before pieces of logs, which only may be lost.
         for one in sorted(found.values(), key=lambda one: one.job.state is JobState.RUNNING):
-            self._queue.add(one.job.job_id, self._clock.monotonic_ns() + LOOK_AGAIN_NS)
+            self._due.add(one.job.job_id, self._clock.monotonic_ns() + LOOK_AGAIN_NS)
             with self._retried(one.job.job_id, "look"):
                 await self._look_inside(one.job)
         return set(job_ids)
@@ -182,10 +181,11 @@ class JobController:
         found = []
         for job in uow[JobRepository].readable(job_ids):
             has_step, limit_ns = True, None  # also of one that crashes: the write counts it
+            ended: Mapping[str, End] = {}
             with suppress(Exception):
-                answer, limit_ns = _answer(uow, job)
+                answer, limit_ns, ended = _answer(uow, job)
                 has_step = self._faults.is_spent(job.job_id) or answer is not None
-            found.append(_Look(job, has_step and job.ended_at_ns is None, limit_ns, uow.now_wall_ns))
+            found.append(_Look(job, has_step and job.ended_at_ns is None, limit_ns, uow.now_wall_ns, ended))
         return found
 
     def _steps(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
@@ -199,15 +199,17 @@ class JobController:
         return self._read(uow, job_ids)
 
     def _note(self, look: _Look) -> None:
-        """Keep in mind what may concern it next: its cluster, the jobs it comes after, a place, its limits."""
+        """Keep in mind what may concern it next: its cluster, the jobs it comes after, its limits; queue it."""
         job = look.job
+        if job.version < self._placed.get(job.job_id, 0):
+            return  # it was read before it had its place, and is due again since
         cluster_id = job.attempts[-1].cluster_id if job.has_cluster else None
         is_new = self._clusters_of.get(job.job_id) != cluster_id
         if is_new:
             self._forget_cluster(job.job_id)
         if cluster_id is not None:
             self._clusters_of[job.job_id], self._jobs_of[cluster_id] = cluster_id, job.job_id
-        for parent_id in job.request.after:
+        for parent_id in job.request.comes_after:
             if job.state is JobState.SUBMITTED:
                 children = self._children.setdefault(parent_id, set())
                 is_new |= job.job_id not in children
@@ -215,16 +217,14 @@ class JobController:
             else:
                 self._no_child(parent_id, job.job_id)
         if is_new:  # what happened to these between the reading of the job and now was told to nobody
-            self._queue.add(job.job_id)
-        if job.state in PLACEABLE:
-            with self._retried(job.job_id, "shape"):
-                self._turns.put(job, shape_of(job))
-        else:
-            self._turns.drop(job.job_id)
+            self._due.add(job.job_id)
+        if waits(job):
+            with self._retried(job.job_id, "entry"):
+                self._queue.put(entry_of(job, self._queue.tier_costs()), self, look.ended)
         if look.has_step:  # it was not taken: the next look tries again
-            self._queue.add(job.job_id)
+            self._due.add(job.job_id)
         if look.limit_ns is not None:
-            self._queue.add(job.job_id, self._clock.monotonic_ns() + max(0, look.limit_ns - look.at_ns))
+            self._due.add(job.job_id, self._clock.monotonic_ns() + max(0, look.limit_ns - look.at_ns))
 
     @contextmanager
     def _retried(self, job_id: JobId, step: str) -> Iterator[None]:
@@ -234,85 +234,85 @@ class JobController:
             yield
             is_done = True
         if not is_done:
-            self._queue.add(job_id)
+            self._due.add(job_id)
 
     # --- what happens to jobs ---
 
     def _job_changed(self, job_id: JobId) -> None:
-        self._queue.add(job_id)
+        self._due.add(job_id)
         for child_id in self._children.get(job_id, ()):
-            self._queue.add(child_id)
+            self._due.add(child_id)
 
     def _cluster_changed(self, cluster_id: ClusterId) -> None:
         job_id = self._jobs_of.get(cluster_id)
         if job_id is not None:
-            self._queue.add(job_id)
+            self._due.add(job_id)
 
     # --- places ---
 
-    async def _place_in_turn(self) -> None:
-        """Look for places: one try of each account, then further ones in turn."""
-        look = self._turns.look(self._free_slots(), self._clock.monotonic_ns())
-        while (job_id := look.next()) is not None:
-            job = await self._store.read(partial(_placeable, job_id=job_id))
-            if job is None:
-                self._turns.drop(job_id)
-                continue
-            refused: WindrowError | None = WindrowError("The Master met a bug with this job; it tries again.")
-            with self._retried(job_id, "place"):
-                refused = await self._place(job)
-            if refused is None:
-                self._turns.placed(job_id)
-            elif isinstance(refused, InvalidInput | IdempotencyMismatch):
-                await self._store.write(partial(self._impossible, job=job, refused=refused), name="job.impossible")
-                self._turns.drop(job_id)
-            else:
-                self._turns.refuse(job_id, self._clock.monotonic_ns())
-                said = refused.detail or refused.code
-                alike = self._turns.untold(job_id, said)
-                if alike:
-                    change = partial(self._waits, job_ids=alike[:REASONS_AT_ONCE], said=said)
-                    await self._store.write(change, name="job.refused")
-        next_ns = self._turns.due_ns()
-        if next_ns is not None:
-            self._queue.add(PLACES, next_ns)
+    async def place(self, entry: Entry, closed: frozenset[str]) -> Started | Refused | Gone:
+        """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
+        that it has it."""
+        job_id = JobId(entry.entry_id)
+        found: Started | Refused | Gone = Refused(_BUG)
+        with self._retried(job_id, "place"):
+            async with self.placing:
+                found = await self._place(job_id, closed)
+        return found
 
-    async def _place(self, job: Job) -> WindrowError | None:
-        """Make the cluster of its next attempt, once for all tries, and write down that it has it; else why not."""
-        async with self.placing:
-            try:
-                image, costs = await self._store.read(lambda uow: (known_image(uow, job), spent(uow, job)))
-                budget = job.request.budget
-                left = None if budget is None else Microcents(max(0, budget - sum(costs)))
-                asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
-                who, login = principal_of(job, self._clock), logins.opened(self._seal_key, job)
-                _, made = await self._clusters.create(who, asked, attempt_key(job), login=login, budget=left)
-            except BudgetTooSmall as error:
-                return BudgetTooSmall(error.budget, error.price_per_hour, is_rest=True) if job.attempts else error
-            except WindrowError as error:
-                return error
+    async def _place(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
+        job = await self._store.read(partial(_placeable, job_id=job_id))
+        if job is None:
+            return Gone()
+        try:
+            view = await self._create(job, frozenset(map(HostId, closed)))
+        except (InvalidInput, IdempotencyMismatch) as error:
+            await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
+            return Gone()
+        except WindrowError as error:
+            said = error.detail or error.code
+            return Refused(
+                f"{said} {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else said
+            )
+        cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
-            def place(uow: UnitOfWork) -> None:
-                now = uow[JobRepository].get(job.job_id)
-                if now is not None and now.state in PLACEABLE:
-                    attempt = Attempt(made.cluster.cluster_id, uow.now_wall_ns)
-                    now = replace(now, attempts=(*now.attempts, attempt))
-                    self._transitions.step(uow, now, decide.Answer(JobEvent.PLACED), "master")
+        def place(uow: UnitOfWork) -> None:
+            now = uow[JobRepository].get(job_id)
+            assert now is not None and now.state in PLACEABLE, "nobody else moves it meanwhile: `placing` is held"
+            attempt = Attempt(cluster.cluster_id, uow.now_wall_ns)
+            now = replace(now, attempts=(*now.attempts, attempt))
+            self._placed[job_id] = self._transitions.step(uow, now, decide.Answer(JobEvent.PLACED), "master").version
 
-            await self._store.write(place, name="job.placed")
-            return None
+        await self._store.write(place, name="job.placed")
+        return Started(entry_of(job, self._queue.tier_costs(), cluster.tier), hosts)
 
-    def _impossible(self, uow: UnitOfWork, job: Job, refused: WindrowError) -> None:
-        now = uow[JobRepository].get(job.job_id)
+    async def _create(self, job: Job, but: frozenset[HostId]) -> ClusterView:
+        image, costs = await self._store.read(lambda uow: (known_image(uow, job), spent(uow, job)))
+        budget = job.request.budget
+        left = None if budget is None else Microcents(max(0, budget - sum(costs)))
+        asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
+        who, login = principal_of(job, self._clock), logins.opened(self._seal_key, job)
+        try:
+            _, made = await self._clusters.create(who, asked, attempt_key(job), login=login, budget=left, but=but)
+        except BudgetTooSmall as error:
+            raise BudgetTooSmall(error.budget, error.price_per_hour, is_rest=bool(job.attempts)) from None
+        return made
+
+    def _impossible(self, uow: UnitOfWork, job_id: JobId, refused: WindrowError) -> None:
+        now = uow[JobRepository].get(job_id)
         if now is not None and now.state in PLACEABLE:
             self._transitions.step(uow, now, decide.Answer(JobEvent.FAIL, refused.detail or refused.code), "master")
 
-    def _waits(self, uow: UnitOfWork, job_ids: Sequence[JobId], said: str) -> None:
-        """Say why jobs of one shape wait."""
-        for job_id in job_ids:
-            now = uow[JobRepository].get(job_id)
-            if now is not None and now.state in PLACEABLE and now.reason != said:
-                self._transitions.keep(uow, replace(now, reason=said))
+    async def tell(self, entry_ids: Sequence[str], said: str) -> None:
+        """Say why jobs wait."""
+
+        def change(uow: UnitOfWork) -> None:
+            for job_id in map(JobId, entry_ids):
+                now = uow[JobRepository].get(job_id)
+                if now is not None and now.state in PLACEABLE and now.reason != said:
+                    self._transitions.keep(uow, replace(now, reason=said))
+
+        await self._store.write(change, name="job.refused")
 
     async def _look_inside(self, job: Job) -> None:
         """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
@@ -337,7 +337,7 @@ class JobController:
             due_ns = self._log_due_ns.setdefault(job.job_id, now_ns + LOG_EVERY_NS)
             if now_ns >= due_ns and self._begin(job, self._take_log(job)):
                 due_ns = self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
-            self._queue.add(job.job_id, due_ns)
+            self._due.add(job.job_id, due_ns)
 
     def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> bool:
         """Start it, where its account has a share of the transfers left; else a later look does."""
@@ -346,7 +346,7 @@ class JobController:
             share = self._transfers.take(job.account_id)
         except TooMany:
             work.close()
-            self._queue.add(job.job_id)
+            self._due.add(job.job_id)
             return False
         self._busy.add(job.job_id)
         self._group.create_task(self._guarded(job.job_id, work, share), name=f"job {job.job_id}")
@@ -365,7 +365,7 @@ class JobController:
         finally:
             work.close()
             self._busy.discard(job_id)
-            self._queue.add(job_id)
+            self._due.add(job_id)
 
     # --- checkpoints: beside all else, since one may take long, and nothing waits for a save ---
 
@@ -378,7 +378,7 @@ class JobController:
             self._save_due_ns[cluster_id] = next_ns
             self._move(job, self._checkpoints.save(job))
         if cluster_id not in self._moving:
-            self._queue.add(job.job_id, self._save_due_ns[cluster_id])
+            self._due.add(job.job_id, self._save_due_ns[cluster_id])
 
     async def _restore(self, job: Job) -> None:
         if await self._checkpoints.restore(job):
@@ -402,17 +402,24 @@ class JobController:
         finally:
             work.close()
             self._moving.discard(cluster_id)
-            self._queue.add(job_id)
+            self._due.add(job_id)
 
     def _forget(self, job_id: JobId, last: _Look | None) -> None:
-        """Keep nothing in memory of a job that has ended."""
+        """Keep nothing in memory of a job that has ended, and tell the queue of its end."""
+        job, is_run = None if last is None else last.job, job_id in self._clusters_of
+        if job is None:
+            self._queue.drop(job_id)
+        else:
+            with ends_alone("job_ended", job_id=job_id):
+                entry, is_ok = entry_of(job, self._queue.tier_costs()), job.state is JobState.SUCCEEDED
+                self._queue.ended(entry, took_ns(job) if is_run else None, is_ok=is_ok)
         self._forget_cluster(job_id)
-        self._turns.drop(job_id)
+        self._placed.pop(job_id, None)
         self._faults.forget(job_id)
         self._log_due_ns.pop(job_id, None)
         self._until_ns.pop(job_id, None)
         self._children.pop(job_id, None)
-        for parent_id in () if last is None else last.job.request.after:
+        for parent_id in () if job is None else job.request.comes_after:
             self._no_child(parent_id, job_id)
         self._checkpoints.forget(job_id)
 
@@ -489,15 +496,18 @@ class JobController:
         self._transitions.step(uow, job, decide.Answer(event, reason), "master")
 
 
-def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None]:
-    """Return the next step of a job, and when one of its limits ends it."""
-    known, parents = seen(uow, job), uow[JobRepository].all_of(job.request.after)
-    return decide.decide(job, parents, known, uow.now_wall_ns), decide.next_limit_ns(job, known, uow.now_wall_ns)
+def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None, Mapping[str, End]]:
+    """Return the next step of a job, when one of its limits ends it, and the ends of those that it comes after."""
+    known, parents = seen(uow, job), uow[JobRepository].all_of(list(job.request.comes_after))
+    ends = {str(job_id): decide.end_of(one) for job_id, one in parents.items()}
+    ended = {job_id: end for job_id, end in ends.items() if end is not None}
+    now_ns = uow.now_wall_ns
+    return decide.decide(job, parents, known, now_ns), decide.next_limit_ns(job, known, now_ns), ended
 
 
 def _placeable(uow: UnitOfWork, job_id: JobId) -> Job | None:
     job = uow[JobRepository].get(job_id)
-    return job if job is not None and job.state in PLACEABLE else None
+    return job if job is not None and job.state in PLACEABLE and not job.held_by else None
 
 
 def _room_bytes(uow: UnitOfWork, job: Job) -> int:

@@ -13,6 +13,7 @@ from windrow_master.clusters.stopping import RESTS
 from windrow_master.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
 from windrow_master.market import metering
+from windrow_master.queue.model import End, When
 from windrow_proto.units import HOUR, SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
@@ -23,18 +24,6 @@ COLLECT_ENDED_NS: Final = 600 * SECOND
 
 SEND_NS: Final = 600 * SECOND
 """For its folder to come to its host, from the first time that it did not: a job does not hold a host for longer."""
-
-TRY_FIRST_NS: Final = SECOND
-TRY_MAX_NS: Final = 30 * SECOND
-"""Before a job that found no place is tried again: doubling from the first to the most."""
-
-
-@dataclass(frozen=True, slots=True)
-class Tries:
-    """The wait of a job that found no place, and until when (monotonic)."""
-
-    wait_ns: int
-    due_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +61,21 @@ def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> A
     return _holding(job, seen, now_ns)
 
 
-def refused(tries: Tries | None, now_ns: int) -> Tries:
-    """Return when to look for a place again after one more try in vain; tries: of the one before, None: this was the
-    first."""
-    wait_ns = TRY_FIRST_NS if tries is None else min(2 * tries.wait_ns, TRY_MAX_NS)
-    return Tries(wait_ns, now_ns + wait_ns)
+def end_of(job: Job) -> End | None:
+    """Return how and when a job has ended; None: it has not."""
+    return End(job.state is JobState.SUCCEEDED, job.ended_at_ns or 0) if job.state in FINAL else None
 
 
 def blocked_by(job: Job, parents: Mapping[JobId, Job]) -> str:
     """Return why a job can never run because of one before it; empty while it can."""
-    for parent_id in job.request.after:
+    for parent_id, when in job.request.comes_after.items():
         parent = parents.get(parent_id)
         if parent is None:
             return f"{parent_id}, which it comes after, is not there"
-        if parent.state in FINAL and parent.state is not JobState.SUCCEEDED:
-            return f"{parent.name} ({parent_id}), which it comes after, is {parent.state.value}"
+        end = end_of(parent)
+        if end is not None and not end.satisfies(when):
+            which = "whose failure it comes after" if when is When.FAILURE else "which it comes after"
+            return f"{parent.name} ({parent_id}), {which}, is {parent.state.value}"
     return ""
 
 
@@ -94,7 +83,9 @@ def waits_for(job: Job, parents: Mapping[JobId, Job]) -> str:
     """Return the needs of a submitted job, in words; empty: nothing."""
     if job.request.await_files and job.folder_bytes is None:
         return "waits for its folder"
-    names = [parents[one].name for one in job.request.after if parents[one].state is not JobState.SUCCEEDED]
+    ways = job.request.comes_after.items()
+    ends = ((parents[one].name, when, end_of(parents[one])) for one, when in ways)
+    names = [name for name, when, end in ends if end is None or not end.satisfies(when)]
     return f"waits for {', '.join(names)}" if names else ""
 
 
@@ -160,8 +151,8 @@ def unsent(job: Job, why: str, *, is_refused: bool) -> Answer:
 
 
 def attempts_left(job: Job) -> int:
-    """Return how often it may begin again."""
-    return job.request.retries + 1 - len(job.attempts)
+    """Return how often it may begin again; what was put back into the queue does not count."""
+    return job.request.retries + 1 - sum(not one.is_requeued for one in job.attempts)
 
 
 def _limit(job: Job, seen: Seen, now_ns: int) -> str:

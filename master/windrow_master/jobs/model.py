@@ -1,9 +1,11 @@
 """The values of jobs: the request, its attempts, the job as its row says. Frozen; nothing here decides. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, Final, NewType
 
+from windrow_master.queue.model import PRIORITY_MAX, PriorityClass, When
 from windrow_master.spec import ARGV_MAX, TEXT_MAX, Limits, Resources, Spec, Unit, Work
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.units import DAY, SECOND
@@ -13,10 +15,13 @@ JobId = NewType("JobId", str)
 RETRIES_MAX: Final = 100
 ARRAY_MAX: Final = 1_000
 AFTER_MAX: Final = 100
-PRIORITY_MAX: Final = 100
 PACKAGES_MAX: Final = 500
 PACKAGE_MAX: Final = 500
 """Characters of one."""
+
+
+CLASSES: Final = tuple(one.name.lower() for one in PriorityClass)
+"""Classes in the queue, the first one first."""
 
 
 class JobState(StrEnum):
@@ -42,7 +47,7 @@ class JobState(StrEnum):
 class JobRequest(Limits, Resources, Work):
     """A request for a job, as it is kept and shown again; request.py checks what its fields must be together.
 
-    max_duration_ns: of one attempt; deadline_ns: wall time. budget: of all attempts together. packages:
+    max_duration_ns: of one attempt; deadline_ns, begin_ns: wall time. budget: of all attempts together. packages:
     see packages.py. volumes: what each attempt finds, and leaves for the next.
     """
 
@@ -85,11 +90,52 @@ class JobRequest(Limits, Resources, Work):
     ] = None
     priority: Annotated[
         int,
-        Spec(least=-PRIORITY_MAX, most=PRIORITY_MAX, flag="--priority", text="Priority; a higher number starts first"),
+        Spec(
+            least=-PRIORITY_MAX,
+            most=PRIORITY_MAX,
+            flag="--priority",
+            text="Priority within its class; a higher number starts first",
+        ),
     ] = 0
+    priority_class: Annotated[
+        str,
+        Spec(
+            choices=CLASSES,
+            flag="--class",
+            text="Class in the queue: urgent, normal, low or spot; a class before another starts first",
+        ),
+    ] = "normal"
+    begin_ns: Annotated[
+        int | None,
+        Spec(
+            unit=Unit.TIME,
+            name="begin_at",
+            flag="--begin",
+            text="Earliest start of the job",
+            help="Earliest start: 18:00 (here, today or tomorrow) or an RFC 3339 time.",
+        ),
+    ] = None
     after: Annotated[
         tuple[JobId, ...],
         Spec(items=AFTER_MAX, flag="--after", text="Jobs that must succeed first", help="Job that must succeed first."),
+    ] = ()
+    after_any: Annotated[
+        tuple[JobId, ...],
+        Spec(
+            items=AFTER_MAX,
+            flag="--after-any",
+            text="Jobs that must end first, in whatever way",
+            help="Job that must end first, in whatever way.",
+        ),
+    ] = ()
+    after_failure: Annotated[
+        tuple[JobId, ...],
+        Spec(
+            items=AFTER_MAX,
+            flag="--after-failure",
+            text="Jobs that must end first without success: failed, cancelled or lost",
+            help="Job that must end first without success.",
+        ),
     ] = ()
     route_id: Annotated[
         str | None,
@@ -102,14 +148,11 @@ class JobRequest(Limits, Resources, Work):
     ] = None
     array_size: Annotated[
         int,
-        Spec(
-            least=0,
-            most=ARRAY_MAX,
-            flag="--array",
-            text="Number of copies, each with its index",
-            help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0.",
-        ),
+        Spec(least=0, most=ARRAY_MAX, text="Number of copies, each with its index"),
     ] = 0
+    array_at_once: Annotated[
+        int | None, Spec(least=1, most=ARRAY_MAX, text="Copies of an array that run at once, at most; null: all")
+    ] = None
     checkpoint_every_ns: Annotated[
         int,
         Spec(
@@ -127,12 +170,19 @@ class JobRequest(Limits, Resources, Work):
         Spec(items=PACKAGES_MAX, chars=PACKAGE_MAX, text="Python packages (PEP 508) to install before the command"),
     ] = ()
 
+    @property
+    def comes_after(self) -> Mapping[JobId, When]:
+        """The jobs that it comes after, each with how it has to end."""
+        ways = (self.after, When.OK), (self.after_any, When.ANY), (self.after_failure, When.FAILURE)
+        return {job_id: when for job_ids, when in ways for job_id in job_ids}
+
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """One cluster that the job had. exit_code: None while unknown; outcome: in words, empty while it goes on.
 
-    log_bytes, files_bytes: what the Master keeps of it; None where it could not be had. cost: at its end.
+    log_bytes, files_bytes: what the Master keeps of it; None where it could not be had. is_requeued: somebody put the
+    job back into the queue, which uses up no retry.
     """
 
     cluster_id: ClusterId
@@ -145,6 +195,7 @@ class Attempt:
     log_truncated: bool = False
     files_bytes: int | None = None
     files_truncated: bool = False
+    is_requeued: bool = False
 
 
 class Verdict(StrEnum):
@@ -163,7 +214,9 @@ class Job:
     verdict: set while it is Checkpointing. folder_bytes: of the folder that the Master keeps for it; None: not there.
     login: of its image's registry, sealed (logins.py); None: none was given; empty: it was, and is dropped. sealed_env:
     the values of its environment, of which its request has the names, until it has ended. spenders: of who asked for
-    it, as a `Principal` has them: its clusters count for their limits.
+    it, as a `Principal` has them: its clusters count for their limits. held_by: who keeps it from starting; empty:
+    nobody. released_ns: wall time at which it was last released or put back into the queue, and waits since. is_top:
+    before all others of its project and class.
     """
 
     job_id: JobId
@@ -182,6 +235,9 @@ class Job:
     login: bytes | None = field(default=None, repr=False)
     sealed_env: bytes = field(default=b"", repr=False)
     spenders: tuple[str, ...] = ()
+    held_by: str = ""
+    released_ns: int = 0
+    is_top: bool = False
 
     @property
     def name(self) -> str:

@@ -24,10 +24,18 @@ ATTEMPT: Final = "WINDROW_ATTEMPT"
 
 def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     """The request within its limits, named; raises InvalidInput naming the field."""
-    request = replace(request, after=tuple(dict.fromkeys(request.after)))
+    after, after_any, after_failure = map(_once, (request.after, request.after_any, request.after_failure))
+    request = replace(request, after=after, after_any=after_any, after_failure=after_failure)
     check(request)
+    is_once = len(request.comes_after) == len(after) + len(after_any) + len(after_failure)
+    require("after", is_once, "of jobs that are not in after_any or after_failure too, nor in both of these")
+    is_array = request.array_size > 0
+    require("array_at_once", is_array or request.array_at_once is None, "left out without array_size")
     packages.check(request.packages)
     require("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
+    begin_ns, deadline_ns = request.begin_ns, request.deadline_ns
+    is_before = begin_ns is None or deadline_ns is None or begin_ns < deadline_ns
+    require("begin_at", is_before, "before the deadline")
     is_often = 0 < request.checkpoint_every_ns < CHECKPOINT_MIN_NS
     require("checkpoint_every_seconds", not is_often, "0, or from 10 s to a day")
     given = dict.fromkeys((INDEX, SIZE, JOB, ATTEMPT), str(job_id))
@@ -38,6 +46,10 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     in_all = max(1, request.array_size) * size
     require("array_size", in_all <= ARRAY_CHARS_MAX, f"smaller: its jobs have {ARRAY_CHARS_MAX} characters in all")
     return named
+
+
+def _once(job_ids: tuple[JobId, ...]) -> tuple[JobId, ...]:
+    return tuple(dict.fromkeys(job_ids))
 
 
 def digest(request: JobRequest) -> bytes:
@@ -64,11 +76,3 @@ def _cluster(request: JobRequest, given: dict[str, str]) -> ClusterRequest:
     common = {one.attribute: getattr(request, one.attribute) for one in (*fields_of(Resources), *fields_of(Work))}
     own = {"argv": packages.command(request.packages, request.argv), "env": dict(request.env) | given}
     return ClusterRequest(**common | own)
-
-
-Order = tuple[int, int, str, int]
-
-
-def order(job: Job) -> Order:
-    """Sorts jobs by which to place first: the higher priority, then the older, then the lower index of an array."""
-    return (-job.request.priority, job.created_at_ns, job.group, job.array_index)

@@ -1,9 +1,10 @@
-"""The jobs' service: submit, read, cancel, run again. controller.py takes their steps and is their clock.
+"""The jobs' service: submit, read, hold, put back, cancel, run again. controller.py takes their steps, and is their
+clock.
 
 Submitting is one unit of work; the folder comes after it and is kept by the Master, so that whoever submitted may go.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -20,13 +21,15 @@ from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.messages import RouteFollowed
-from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import CLASSES, Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
-from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
+from windrow_master.jobs.states import FINAL, PLACEABLE, WAITING, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, spent
 from windrow_master.loops import page_alone
 from windrow_master.placement.model import Refusal
+from windrow_master.queue.model import PriorityClass
+from windrow_master.queue.service import QueueService
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import taken
 from windrow_master.storage.retention_rules import KEPT_DAYS, is_past
@@ -35,6 +38,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
     Conflict,
+    Forbidden,
     IdempotencyMismatch,
     InvalidInput,
     NotFound,
@@ -48,6 +52,11 @@ from windrow_proto.units import Microcents
 
 LIVING_MAX: Final = 1_000
 """Jobs of one account that have not ended: one array of the largest size."""
+REQUEUES_MAX: Final = 100
+"""How often one job is put back into the queue."""
+HELD_BY_MAX: Final = 200
+AN_OPERATOR: Final = "an operator of this market"
+"""Who holds a job, as its renter reads it; the audit log has the operator's account."""
 USUAL_JOBS: Final = 20
 """Jobs of a name that are looked at for how long it usually takes."""
 _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
@@ -80,10 +89,10 @@ class JobService:
         seal_key: SealKey,
         uploads: Uploads,
         mover: Mover,
-        free_slots: Callable[[], int],
+        queue: QueueService,
     ) -> None:
         """seal_key: the Master's own, for the logins of jobs that wait. mover: saves and restores checkpoints.
-        free_slots: that could be rented now."""
+        queue: has them started."""
         self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
         self._transitions, self._seal_key = JobTransitions(clusters), seal_key
@@ -95,7 +104,7 @@ class JobService:
             self._transitions,
             seal_key,
             JobCheckpoints(store, self._transitions, mover, clock),
-            free_slots,
+            queue,
         )
         self.on_change = self._transitions.on_change
         """Call a listener on the loop whenever a job has changed."""
@@ -124,6 +133,7 @@ class JobService:
                     raise IdempotencyMismatch(subject=known[0][0].job_id)
                 return tuple(_view(uow, job) for job in known[0])
             check_may_begin(uow, principal.account_id)
+            _check_may_use(uow, principal, request.priority_class)
             self._store.admit()
             count = max(1, request.array_size)
             _check_living(uow, principal.account_id, count)
@@ -150,7 +160,7 @@ class JobService:
         sealed = logins.sealed(self._seal_key, login, ids[0])
         sealed_env = environments.sealed(self._seal_key, asked.env, ids[0])
         row = replace(asked, env=names_of(asked.env))
-        for parent_id in asked.after:
+        for parent_id in asked.comes_after:
             self._load(uow, principal, parent_id, frozenset())
         found = []
         for index, job_id in enumerate(ids):
@@ -160,7 +170,7 @@ class JobService:
                 sealed_env=sealed_env,
                 spenders=principal.spenders,
             )
-            parents = uow[JobRepository].all_of(asked.after)
+            parents = uow[JobRepository].all_of(list(asked.comes_after))
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
             self._transitions.add(uow, job, key, self._digest(request))
             self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
@@ -212,7 +222,7 @@ class JobService:
 
     async def _refusal(self, job: Job) -> Refusal | None:
         """Return why a job that waits for a place finds none; None where there is one, or it waits for other things."""
-        if job.state not in PLACEABLE and (job.state is not JobState.SUBMITTED or job.request.after):
+        if job.state not in PLACEABLE and (job.state is not JobState.SUBMITTED or job.request.comes_after):
             return None
         owner = principal_of(job, self._clock)
         with suppress(WindrowError):  # such as a volume that is gone: its next try says so
@@ -267,11 +277,84 @@ class JobService:
 
         def change(uow: UnitOfWork) -> JobView:
             job = self._load(uow, principal, job_id, _ENDS_ALL)
-            by = "" if job.account_id == principal.account_id else " by an operator of this market"
+            by = "" if job.account_id == principal.account_id else f" by {AN_OPERATOR}"
             return _view(uow, self._end(uow, job, f"it was cancelled{by}", principal.actor))
 
         async with self.controller.placing:
             return await self._store.write(change, name="job.cancel")
+
+    async def hold(self, principal: Principal, job_id: JobId) -> JobView:
+        """Keep a job that waits from starting until it is released; by an operator, until an operator releases it.
+        Raises Conflict where it does not wait."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load_waiting(uow, principal, job_id, _ENDS_ALL)
+            is_own = job.account_id == principal.account_id
+            by = (principal.user_name or principal.account_name)[:HELD_BY_MAX] if is_own else AN_OPERATOR
+            if job.held_by in (by, AN_OPERATOR) or (job.held_by and is_own):
+                return _view(uow, job)
+            return self._kept(uow, replace(job, held_by=by), principal.actor, "hold", "held", f"is held by {by}")
+
+        async with self.controller.placing:
+            return await self._store.write(change, name="job.hold")
+
+    async def release(self, principal: Principal, job_id: JobId) -> JobView:
+        """Let a job that was held start in its turn; it waits from now on. Raises Forbidden where an operator holds it,
+        Conflict where it does not wait."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load_waiting(uow, principal, job_id, _ENDS_ALL)
+            if not job.held_by:
+                return _view(uow, job)
+            if job.held_by == AN_OPERATOR and Role.OPERATOR not in principal.roles:
+                raise Forbidden(f"This job is held by {AN_OPERATOR}. Only an operator can release it.", subject=job_id)
+            after = replace(job, held_by="", released_ns=uow.now_wall_ns)
+            return self._kept(uow, after, principal.actor, "release", "released", "is released")
+
+        return await self._store.write(change, name="job.release")
+
+    async def top(self, principal: Principal, job_id: JobId) -> JobView:
+        """Let a job that waits come before all others of its project and class. Raises Conflict where it does not
+        wait."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load_waiting(uow, principal, job_id, frozenset())
+            if job.is_top:
+                return _view(uow, job)
+            said = "comes before all others of its project and class"
+            return self._kept(uow, replace(job, is_top=True), principal.actor, "top", "topped", said)
+
+        return await self._store.write(change, name="job.top")
+
+    async def requeue(self, principal: Principal, job_id: JobId) -> JobView:
+        """End the attempt of a job that runs and put it back into the queue, where it waits from now on; that uses
+        up no retry. What waits stays as it is. Raises Conflict where its command has ended."""
+
+        def change(uow: UnitOfWork) -> JobView:
+            job = self._load(uow, principal, job_id, _ENDS_ALL)
+            if _is_waiting(job):
+                return _view(uow, job)
+            if job.state not in (JobState.STARTING, JobState.RUNNING):
+                said = f"This job is {job.state.value}: its command has ended."
+                raise Conflict(f"{said} Run it once more: windrow job rerun {job_id}", subject=job_id)
+            if sum(one.is_requeued for one in job.attempts) >= REQUEUES_MAX:
+                raise Conflict(f"This job was put back into the queue {REQUEUES_MAX} times already.", subject=job_id)
+            by = "" if job.account_id == principal.account_id else f" by {AN_OPERATOR}"
+            attempts = (*job.attempts[:-1], replace(job.attempts[-1], is_requeued=True))
+            job = replace(job, attempts=attempts, released_ns=uow.now_wall_ns)
+            event = JobEvent.COLLECT if job.state is JobState.RUNNING else JobEvent.AGAIN
+            found = decide.Answer(event, f"it was put back into the queue{by}", Verdict.AGAIN)
+            uow.audit(principal.actor, "job.requeue", job_id, found.reason)
+            return _view(uow, self._transitions.step(uow, job, found, principal.actor))
+
+        return await self._store.write(change, name="job.requeue")
+
+    def _kept(self, uow: UnitOfWork, job: Job, actor: str, verb: str, kind: str, said: str) -> JobView:
+        """Write down what was changed of how a job waits."""
+        job = self._transitions.keep(uow, job)
+        uow.audit(actor, f"job.{verb}", job.job_id, "asked for")
+        self._transitions.tell(uow, job, f"job.{kind}", f"{job.name} {said}", actor)
+        return _view(uow, job)
 
     def end_all(self, uow: UnitOfWork, account_id: AccountId, reason: str, actor: str) -> None:
         """Cancel all jobs of an account that have not ended. Hold `controller.placing` meanwhile."""
@@ -318,12 +401,14 @@ class JobService:
                     subject=job_id,
                 )
             _check_env(job, env)
-            checked(replace(job.request, env=dict(env), deadline_ns=None), job.job_id, uow.now_wall_ns)
+            _check_may_use(uow, principal, job.request.priority_class)
+            request = replace(job.request, after=(), after_any=(), after_failure=(), begin_ns=None, deadline_ns=None)
+            checked(replace(request, env=dict(env)), job.job_id, uow.now_wall_ns)
             self._clusters.check_secrets(uow, job.account_id, job.request)
             check_may_begin(uow, job.account_id)
             self._store.admit()
             _check_living(uow, job.account_id, 1)
-            request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
+            request = replace(request, image=known_image(uow, job))
             self._clusters.check_budget(uow, job.account_id, _first_cluster(request, principal), request.budget)
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
@@ -346,7 +431,7 @@ class JobService:
     def _is_past(self, job: Job) -> bool:
         return is_past(job.ended_at_ns, self._clock.wall_ns())
 
-    async def _kept(self, principal: Principal, job_id: JobId) -> Job:
+    async def _still_kept(self, principal: Principal, job_id: JobId) -> Job:
         """One's own, whose log and files are still kept. Raises NotFound."""
         job = (await self.get_own(principal, job_id)).job
         if self._is_past(job):
@@ -358,7 +443,7 @@ class JobService:
 
     async def log(self, principal: Principal, job_id: JobId, attempt: int | None = None) -> AsyncIterator[bytes]:
         """The log of an attempt, by default the last one, as far as it is known now."""
-        job = await self._kept(principal, job_id)
+        job = await self._still_kept(principal, job_id)
         number = _attempt_of(job, attempt)
         return self._from(principal, job, number, 0)
 
@@ -378,7 +463,7 @@ class JobService:
 
     async def follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
         """Its log as it is written, attempt after attempt, until it has ended."""
-        await self._kept(principal, job_id)
+        await self._still_kept(principal, job_id)
         return self._follow(principal, job_id)
 
     async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
@@ -402,7 +487,7 @@ class JobService:
     ) -> tuple[AsyncIterator[bytes], Attempt]:
         """The files that an attempt changed, by default the last one, as a tar from byte `offset` on. Raises Conflict
         before it has ended."""
-        job = await self._kept(principal, job_id)
+        job = await self._still_kept(principal, job_id)
         number = _attempt_of(job, attempt)
         if not number or job.attempts[number - 1].files_bytes is None:
             raise Conflict(
@@ -428,12 +513,30 @@ class JobService:
 
     # --- inside ----------------------------------------------------------------------------------------------------
 
+    def _load_waiting(self, uow: UnitOfWork, principal: Principal, job_id: JobId, others: frozenset[Role]) -> Job:
+        job = self._load(uow, principal, job_id, others)
+        if not _is_waiting(job):
+            more = f" Put it back first: windrow job requeue {job_id}" if job.state is JobState.RUNNING else ""
+            raise Conflict(f"This job does not wait: it is {job.state.value}.{more}", subject=job_id)
+        return job
+
     def _load(self, uow: UnitOfWork, principal: Principal, job_id: JobId, others: frozenset[Role]) -> Job:
         """A job of one's own, or of anybody with one of these roles."""
         job = uow[JobRepository].get(job_id)
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such job, or it is not yours. List yours: windrow job ls", subject=job_id)
         return job
+
+
+def _is_waiting(job: Job) -> bool:
+    """True also while it is on its way back into the queue."""
+    return job.state in WAITING or job.verdict is Verdict.AGAIN
+
+
+def _check_may_use(uow: UnitOfWork, principal: Principal, priority_class: str) -> None:
+    """Raises Forbidden where the project may not use this class."""
+    if priority_class == CLASSES[PriorityClass.URGENT] and Role.OPERATOR not in principal.roles:
+        raise Forbidden("This project may not use the class urgent. Ask an operator of this market.", subject="class")
 
 
 def _check_env(job: Job, env: Mapping[str, str]) -> None:

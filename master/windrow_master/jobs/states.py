@@ -44,6 +44,7 @@ FINAL: Final = frozenset({_S.SUCCEEDED, _S.FAILED, _S.CANCELLED, _S.LOST})
 LIVING: Final = tuple(state for state in JobState if state not in FINAL)
 PLACEABLE: Final = frozenset({_S.QUEUED, _S.MIGRATING})
 """States in which it waits for a cluster."""
+WAITING: Final = PLACEABLE | {_S.SUBMITTED}
 HOLDING: Final = frozenset({_S.STARTING, _S.RUNNING, _S.CHECKPOINTING})
 """States in which it has one."""
 

@@ -1,6 +1,6 @@
 """The jobs' table."""
 
-from sqlalchemy import JSON, Column, Index, LargeBinary, String, Table, Text
+from sqlalchemy import JSON, Boolean, Column, Index, LargeBinary, String, Table, Text
 
 from windrow_master.store.schema import Whole, metadata
 
@@ -26,6 +26,9 @@ jobs = Table(
     Column("login", LargeBinary),
     Column("sealed_env", LargeBinary),
     Column("spenders", JSON),
+    Column("held_by", String(200), nullable=False, server_default=""),
+    Column("released_ns", Whole, nullable=False, server_default="0"),
+    Column("is_top", Boolean, nullable=False, server_default="0"),
     Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),
 )
 # What has not ended, in one small index: a Master looks at all of it when it starts.

@@ -150,10 +150,15 @@ class Profile:
         self.reservations: dict[str, Reservation] = {}
 
     def join(self, host: Host) -> None:
-        """A host joins, or has another size; what runs on cards that it still has stays."""
+        """A host joins, or has another size; what runs on cards that it still has stays, and what was reserved on more
+        than it has is reserved no more."""
         holds = self._hosts[host.host_id].holds if host.host_id in self._hosts else {}
         kept = {by: one for by, one in holds.items() if max(one.cards, default=-1) < host.cards}
         self._hosts[host.host_id] = _Host(host, kept)
+        for by in holds.keys() & self.reservations.keys():
+            need = holds[by].need
+            if by not in kept or need.cpus > host.cpus or need.memory > host.memory:
+                self.unreserve(by)
 
     def leave(self, host_id: str) -> None:
         """A host is gone, and with it what was reserved with a part on it."""
@@ -287,11 +292,13 @@ class Look:
         now_ns: int,
         tries: int = TRIES,
         is_known: Callable[[Entry], bool] = lambda _: False,
+        passed: int = PASSED,
     ) -> None:
-        """is_known: an entry was refused before, and nothing has changed since that could help it."""
+        """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries that
+        are looked at until one starts."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._is_known = is_known
-        self._entries = queue.first(now_ns, PASSED)
+        self._is_known, self.passed, self._seen = is_known, passed, 0
+        self._entries = queue.first(now_ns, passed)
         self._heads: set[PriorityClass] = set()
         self._refused: dict[_Key, int] = {}
         for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
@@ -299,9 +306,8 @@ class Look:
 
     def next(self) -> Entry | None:
         """The next entry to find a place for; None: this look is over."""
-        for entry in self._entries:
-            if not self._tries:
-                break
+        while self._tries and (entry := next(self._entries, None)) is not None:
+            self._seen += 1
             refused_ns = self._refused.get(_key(entry), FOREVER + 1)
             if _end(0, self._times.expected_ns(entry)) >= refused_ns:
                 continue
@@ -309,6 +315,16 @@ class Look:
                 return entry
             self._refuse(entry)
         return None
+
+    @property
+    def is_spent(self) -> bool:
+        """True if it has made all of its tries in vain: there may be more entries to try."""
+        return not self._tries
+
+    @property
+    def is_at_end(self) -> bool:
+        """True if it has passed as many entries as it may: there may be more."""
+        return self._seen >= self.passed
 
     def closed(self, entry: Entry) -> frozenset[str]:
         """The hosts that it may not have now, because of reservations and maintenance."""
@@ -318,6 +334,7 @@ class Look:
         """It starts there. entry: with the cost and need of what it got, where it got something else than it asked."""
         self._profile.unreserve(entry.entry_id)
         self._queue.start(entry, self._now_ns)
+        self.passed, self._seen = PASSED, 0
         self._entries = self._queue.first(self._now_ns, PASSED)
         taken = {place[0]: place for place in places}
         for place in taken.values():

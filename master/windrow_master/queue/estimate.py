@@ -17,6 +17,8 @@ from windrow_master.queue.model import Entry, When
 from windrow_master.queue.order import Queue, Waits
 from windrow_proto.units import DAY, MINUTE, SECOND, time_text
 
+NAMES_SHOWN: Final = 3
+"""Pools that a line names; what suits more of them is called by its amount alone."""
 DEPTH: Final = 32
 """Entries that are planned one by one: each costs as much as a reservation."""
 SCORES: Final = 200
@@ -165,7 +167,8 @@ def _obstacle(queue: Queue, entry: Entry, state: Waits, now_ns: int) -> str:
 
 def _need_text(entry: Entry) -> str:
     need = entry.need
-    pools = f" of {' or '.join(sorted(need.pools))}" if need.pools else ""
+    names = sorted({pool.partition(" #")[0] for pool in need.pools})
+    pools = f" of {' or '.join(names)}" if 0 < len(names) <= NAMES_SHOWN else ""
     if need.cards:
         return f"{need.cards if need.milli == 1000 else need.milli / 1000:g} GPUs{pools}"
     return f"{need.cpus / 1000:g} CPUs{pools}"

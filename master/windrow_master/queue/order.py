@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from itertools import islice, pairwise
 from typing import Final
 
-from windrow_master.queue.model import AGE_CAP_NS, NOTHING, PRIORITY_MAX, Amounts, End, Entry, PriorityClass, When
+from windrow_master.queue.model import AGE_CAP_NS, NOTHING, PRIORITY_MAX, Amounts, End, Entry, Need, PriorityClass, When
 from windrow_master.queue.shares import ROOT, Rank, Shares
 from windrow_master.spec import require
 from windrow_proto.errors import Conflict, NotFound
@@ -141,6 +141,12 @@ class Queue:
         one.entry = replace(one.entry, is_top=True)
         self._settle(one, now_ns)
 
+    def refit(self, entry_id: str, need: Need) -> Entry:
+        """It needs the same of other hosts; its place in the order stays. Returns it with that."""
+        one = self._one(entry_id)
+        one.entry = replace(one.entry, need=need)
+        return one.entry
+
     def start(self, entry: Entry, now_ns: int) -> None:
         """It runs: with another cost and need than it asked for where it got an alternative, or more hosts. Raises
         Conflict unless it was ready."""
@@ -227,7 +233,8 @@ class Queue:
     def factors(self, entry_id: str, now_ns: int) -> Factors:
         """Its place in numbers."""
         one = self._one(entry_id)
-        ranks = [self.shares.rank(node, now_ns) for node in self.shares.path(one.entry.leaf)[1:]]
+        path = self.shares.path(one.entry.leaf)[1:] if one.entry.leaf in self.shares else ()
+        ranks = [self.shares.rank(node, now_ns) for node in path]
         age = max(0, now_ns - one.since_ns) / self._point_ns
         return Factors(
             priority_class=one.entry.priority_class,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from windrow_master.queue.backfill import Host
-from windrow_master.queue.model import Amounts, Entry
+from windrow_master.queue.model import Amounts, Entry, Need
 from windrow_master.queue.shares import Node
 
 
@@ -62,12 +62,14 @@ class HostNews:
 @dataclass(frozen=True, slots=True)
 class News:
     """All that is new of the fleet. gone: hosts that take no work any more. capacity: of all hosts, in the amounts that
-    shares count. nodes: of the tree of shares for all leaves of these runs, parents first."""
+    shares count. nodes: of the tree of shares for all leaves of these runs, parents first. has_new_pools: what waits
+    may fit other pools than `need` said before."""
 
     hosts: Sequence[HostNews]
     gone: Sequence[str]
     capacity: Amounts
     nodes: Sequence[Node]
+    has_new_pools: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,14 @@ class Feed(Protocol):
 
     async def news(self) -> News | None:
         """All that has changed since the last call, the whole fleet at the first; None: nothing."""
+        ...
+
+    def due_ns(self) -> int:
+        """When to ask again although no row is known to have changed, monotonic."""
+        ...
+
+    def need(self, entry: Entry) -> Need:
+        """The needs of an entry with the pools and hosts that suit it."""
         ...
 
     async def past(self, since_ns: int) -> Sequence[Charge]:

@@ -10,16 +10,17 @@ that neither a look nor the thread ever sees half of one.
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
-from windrow_master.loops import Boundary, when_due
-from windrow_master.queue.backfill import Look, Profile, RunTimes
+from windrow_master.loops import Boundary, ends_alone, when_due
+from windrow_master.queue.backfill import PASSED, Look, Profile, RunTimes
 from windrow_master.queue.estimate import Estimate, Estimator, why
-from windrow_master.queue.model import NOTHING, End, Entry
+from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
+from windrow_master.store.unit import DATABASE_FAULTS
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import NotFound
 from windrow_proto.ports import Clock
@@ -32,14 +33,22 @@ STARTS_MAX: Final = 256
 AGAIN_FIRST_NS: Final = SECOND
 AGAIN_MAX_NS: Final = 30 * SECOND
 """Before what found no place is tried again though nothing was freed for it: doubling from the first to the most."""
-EARLY_MAX: Final = 16
-"""Refused shapes that are tried in one look since something was freed; others wait for their time, so that those in
-front do not keep them from being tried at all."""
+RETRIES_MAX: Final = 8
+"""Refused shapes that are tried again in one look: half of its tries, so that those in front do not keep others from
+being tried at all."""
+DEEP_MAX: Final = 4096
+"""Entries that a look passes at most: each look that comes to its last one in vain is followed by one of twice as many,
+so that what fits is found behind any number of others. 40 ms."""
 ESTIMATE_NS: Final = 30 * SECOND
+ESTIMATE_SOON_NS: Final = 3 * SECOND
+"""After the last estimate, where something was put since."""
+ESTIMATE_REST: Final = 10
+"""Times as long as the last one took, at least, until the next."""
 TOLD_MAX: Final = 64
 """Entries of one shape that are told in one look why they wait; the others are told in the next ones."""
 PAST_NS: Final = 4 * HALF_LIFE_NS
 LOOK: Final = "look"
+MET_BUG: Final = "The Master met a bug with this; it tries again."
 
 _Shape = tuple[Hashable, ...]
 
@@ -82,15 +91,16 @@ class QueueService:
         self._why: dict[str, str] = {}
         self._is_planning = False
         self._tries: dict[_Shape, _Tries] = {}
-        self._early = 0
+        self._retries, self._depth = 0, PASSED
+        self._closes: dict[str, int] = {}
         self._runs: dict[str, dict[str, Entry]] = {}
         self._hosts: dict[str, set[str]] = {}
         self._leaves: set[str] = set()
         self._estimates: Mapping[str, Estimate] = {}
         self._places: dict[str, int] = {}
-        self._estimate_due_ns = 0
+        self._estimate_due_ns = self._estimate_soon_ns = 0
         self._is_charged = False
-        self._faults = Boundary("queued", ())
+        self._faults = Boundary("queued", DATABASE_FAULTS)
         self._due = WorkQueue[str](clock)
         self._due.add(LOOK)
 
@@ -120,6 +130,10 @@ class QueueService:
             self.queue.ended(entry.entry_id, End(is_ok, self._clock.wall_ns()))
 
         self._later(change)
+
+    def tier_costs(self) -> Mapping[str, int]:
+        """The cost of a card by tier, for entries that are to be put."""
+        return self._feed.tier_costs()
 
     def touched(self) -> None:
         """Rows that the feed reads have changed."""
@@ -179,14 +193,15 @@ class QueueService:
         self._due.take()
         await self._catch_up()
         await self._add_leaves()
-        changes, self._changes = self._changes, []
+        changes, self._changes = self._changes, []  # nothing is awaited since: their leaves are there
         for change in changes:
-            change()
+            with ends_alone("queue_change"):
+                change()
         if len(self.queue):
             await self._look()
             if self._clock.monotonic_ns() >= self._estimate_due_ns:
-                self._estimate_due_ns = self._clock.monotonic_ns() + ESTIMATE_NS
-                await self._estimate()
+                with ends_alone("queue_estimate"):
+                    await self._estimate()
         now_ns = self._clock.wall_ns()
         ready = self.queue.first(now_ns, FIRST, is_capped=False)
         self._places = {entry.entry_id: at for at, entry in enumerate(ready, 1)}
@@ -194,10 +209,14 @@ class QueueService:
 
     async def _estimate(self) -> None:
         plan, now_ns, self._is_planning = self.estimator.plan, self._clock.wall_ns(), True
+        began_ns = self._clock.monotonic_ns()
+        self._estimate_due_ns = began_ns + ESTIMATE_NS
         try:
             self._estimates = await asyncio.to_thread(plan, self.queue, self.profile, self.times, now_ns)
         finally:
             self._is_planning = False
+            took_ns = self._clock.monotonic_ns() - began_ns
+            self._estimate_soon_ns = began_ns + max(ESTIMATE_SOON_NS, ESTIMATE_REST * took_ns)
 
     def _plan_next(self) -> None:
         if self._changes:
@@ -205,31 +224,38 @@ class QueueService:
         if not len(self.queue):
             return
         mono_ns, wall_ns = self._clock.monotonic_ns(), self._clock.wall_ns()
-        dues = [self._estimate_due_ns, *(one.due_ns for one in self._tries.values())]
+        tries = (one.due_ns for one in self._tries.values())
+        dues = [self._estimate_due_ns, self._feed.due_ns(), *(due_ns for due_ns in tries if due_ns > mono_ns)]
         if (begins_ns := self.queue.due_ns()) is not None:
             dues.append(mono_ns + max(0, begins_ns - wall_ns))
         self._due.add(LOOK, min(dues))
 
+    def _new_look(self) -> Look:
+        now_ns, depth = self._clock.wall_ns(), self._depth
+        return Look(self.queue, self.profile, self.times, now_ns, is_known=self._is_known, passed=depth)
+
     async def _look(self) -> None:
-        look = Look(self.queue, self.profile, self.times, self._clock.wall_ns(), is_known=self._is_known)
-        self._early, starts = EARLY_MAX, 0
-        while (entry := look.next()) is not None:
-            answer: Started | Refused | Gone = Refused("The Master met a bug with this; it tries again.")
+        look, starts, self._retries = self._new_look(), 0, RETRIES_MAX
+        began_ns = self._clock.monotonic_ns()
+        while starts < STARTS_MAX and (entry := look.next()) is not None:
+            answer: Started | Refused | Gone = Refused(MET_BUG)
             with self._faults.around(entry.entry_id, "place"):
                 answer = await self._sources[entry.entry_id].place(entry, look.closed(entry))
             if isinstance(answer, Gone):
                 self._drop(entry.entry_id)
-                look = Look(self.queue, self.profile, self.times, self._clock.wall_ns(), is_known=self._is_known)
+                look = self._new_look()
             elif isinstance(answer, Started):
                 starts += 1
                 self._started(look, entry, answer)
-                if starts == STARTS_MAX:
-                    self._due.add(LOOK)
-                    return
             else:
                 look.refused(entry)
                 self._refuse(entry)
                 await self._tell(entry, answer.said)
+        is_vain = look.is_at_end and not starts
+        self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
+        is_deeper = is_vain and look.passed < self._depth
+        if starts == STARTS_MAX or look.is_spent or not self._retries or is_deeper:  # half of the time is for all else
+            self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
 
     def _started(self, look: Look, entry: Entry, answer: Started) -> None:
         now_ns = self._clock.wall_ns()
@@ -245,13 +271,13 @@ class QueueService:
     def _is_known(self, entry: Entry) -> bool:
         """True if it is not yet time to try this shape again."""
         known = self._tries.get(_shape(entry))
-        if known is None or known.due_ns <= self._clock.monotonic_ns():
+        if known is None:
             return False
-        if known.freed and self._early:
-            self._early -= 1
-            known.freed = False
-            return False
-        return True
+        if not self._retries or not (known.freed or known.due_ns <= self._clock.monotonic_ns()):
+            return True
+        self._retries -= 1
+        known.freed = False
+        return False
 
     def _refuse(self, entry: Entry) -> None:
         before = self._tries.get(_shape(entry))
@@ -260,13 +286,15 @@ class QueueService:
         self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools)
 
     async def _tell(self, entry: Entry, said: str) -> None:
+        """Tell all that are like it why they wait."""
         others = [one for one in self._alike.get(_shape(entry), ()) if self._told.get(one) != said][:TOLD_MAX]
         by_source: dict[int, tuple[Source, list[str]]] = {}
         for one in others:
             source = self._sources[one]
             by_source.setdefault(id(source), (source, []))[1].append(one)
         for source, ids in by_source.values():
-            await source.tell(ids, said)
+            with self._faults.around(ids[0], "tell"):
+                await source.tell(ids, said)
             self._told |= dict.fromkeys(ids, said)
 
     # --- inside ------------------------------------------------------------------------------------------------------
@@ -277,16 +305,33 @@ class QueueService:
 
     def _put(self, entry: Entry, source: Source, ended: Mapping[str, End] | None) -> None:
         entry_id = entry.entry_id
+        with ends_alone("queue_need"):
+            entry = replace(entry, need=self._feed.need(entry))
         if entry_id in self._sources and self.queue.entry(entry_id) == entry:
+            for job_id in self.queue.missing(entry_id).keys() & (ended or {}).keys():
+                self.queue.ended(job_id, (ended or {})[job_id])
             return
         if entry_id in self._hosts:  # its run has ended, and the rows of its host were not read since
             self._run_over(entry_id)
         if entry_id in self._sources:
             self._forget(entry_id)
         self.queue.put(entry, self._clock.wall_ns(), ended)
-        self._sources[entry_id], shape = source, _shape(entry)
-        self._shapes[entry_id] = shape
-        self._alike.setdefault(shape, set()).add(entry_id)
+        self._sources[entry_id] = source
+        self._file(entry)
+        self._estimate_due_ns = min(self._estimate_due_ns, self._estimate_soon_ns)
+
+    def _file(self, entry: Entry) -> None:
+        shape = self._shapes[entry.entry_id] = _shape(entry)
+        self._alike.setdefault(shape, set()).add(entry.entry_id)
+
+    def _refit(self) -> None:
+        """There are hosts of a kind that was not there before: find out again which suit what waits."""
+        for ids in [set(one) for one in self._alike.values()]:
+            entry = self.queue.entry(next(iter(ids)))
+            if (need := self._feed.need(entry)) != entry.need:
+                for entry_id in ids:
+                    self._unfile(entry_id)
+                    self._file(self.queue.refit(entry_id, need))
 
     def _drop(self, entry_id: str) -> None:
         if entry_id in self._sources:
@@ -300,6 +345,10 @@ class QueueService:
         del self._sources[entry_id]
         self._told.pop(entry_id, None)
         self._why.pop(entry_id, None)
+        self._faults.forget(entry_id)
+        self._unfile(entry_id)
+
+    def _unfile(self, entry_id: str) -> None:
         shape = self._shapes.pop(entry_id)
         self._alike[shape].discard(entry_id)
         if not self._alike[shape]:
@@ -308,7 +357,7 @@ class QueueService:
 
     async def _add_leaves(self) -> None:
         """Have nodes for the leaves of what is to be put, and at the start what was used before."""
-        if self._wanted_leaves:
+        while self._wanted_leaves:  # more may come meanwhile
             wanted = sorted(self._wanted_leaves)
             self._put_nodes(await self._feed.nodes(wanted))
             self._wanted_leaves.difference_update(wanted)
@@ -323,8 +372,9 @@ class QueueService:
 
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
-            self.shares.put(node)
-            self._leaves.add(node.node_id)
+            with ends_alone("queue_node"):
+                self.shares.put(node)
+                self._leaves.add(node.node_id)
 
     async def _catch_up(self) -> None:
         news = await self._feed.news()
@@ -332,12 +382,18 @@ class QueueService:
             return
         self.shares.capacity = news.capacity
         self._put_nodes(news.nodes)
-        freed = {one.host.pool for one in news.hosts if self._take(one)}
+        freed = set[str]()
+        for one in news.hosts:
+            with ends_alone("queue_host"):
+                freed |= {one.host.pool} if self._take(one) else set()
         for host_id in news.gone:
             for entry_id in list(self._runs.get(host_id, ())):
                 self._give_back(host_id, entry_id)
             self._runs.pop(host_id, None)
+            self._closes.pop(host_id, None)
             self.profile.leave(host_id)
+        if news.has_new_pools:
+            self._refit()
         for tries in self._tries.values():
             tries.freed |= not tries.pools or not tries.pools.isdisjoint(freed)
 
@@ -358,11 +414,14 @@ class QueueService:
                     self._adopt(run.entry)
             self.profile.take(run.entry, (host_id, run.cards), run.started_ns, self.times.expected_ns(run.entry))
         self.profile.drain(host_id, *((0, 0) if news.closes_ns is None else (news.closes_ns,)))
-        return bool(given_back) or was != news.host
+        before_ns, closes_ns = self._closes.pop(host_id, FOREVER), news.closes_ns or FOREVER
+        if closes_ns < FOREVER:
+            self._closes[host_id] = closes_ns
+        return bool(given_back) or was != news.host or closes_ns > before_ns
 
     def _adopt(self, entry: Entry) -> None:
-        if entry.leaf in self.shares:
-            self._drop(entry.entry_id)
+        """Count what the rows say runs; whatever waits is its source's to say."""
+        if entry.leaf in self.shares and entry.entry_id not in self._sources:
             self.queue.adopt(entry, self._clock.wall_ns())
 
     def _give_back(self, host_id: str, entry_id: str) -> None:

@@ -23,7 +23,7 @@ _WORDS: Final = {
     "suspect unverified verified verify_failed verifying",
     "identity_provider": "set",
     "inventory": "note",
-    "job": "checkpoint_failed checkpoint_restored checkpoint_saved impossible refused submitted",
+    "job": "checkpoint_failed checkpoint_restored checkpoint_saved held impossible refused released submitted topped",
     "join_token": "made revoked",
     "limit": "reached removed set",
     "mail": "given_up",

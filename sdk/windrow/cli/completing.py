@@ -59,5 +59,11 @@ channels = of("/channels")
 volumes = of("/volumes")
 templates = of("/templates")
 
-BY_FIELD: Final = {"host_id": hosts, "secrets": secrets, "registry_secret": secrets, "volumes": volumes, "after": jobs}
+BY_FIELD: Final = {
+    "host_id": hosts,
+    "secrets": secrets,
+    "registry_secret": secrets,
+    "volumes": volumes,
+    **dict.fromkeys(("after", "after_any", "after_failure"), jobs),
+}
 """By the field of a request that an option fills."""

@@ -44,11 +44,16 @@ windrow cluster forward lab 8888
 windrow cluster ssh lab -- -A
 windrow job submit --gpu 24GB --retries 2 -- python train.py
 windrow job submit --script train.py --array 8
+windrow job submit --script train.py --class low --begin 18:00 --array 1000%20
 windrow job ls --state queued
 windrow job show train
 windrow job doctor train
 windrow job logs -f train
 windrow job wait train --timeout 2h
+windrow job hold train
+windrow job release train
+windrow job top train
+windrow job requeue train
 windrow job cancel train
 windrow job rerun train
 windrow job artefacts train results

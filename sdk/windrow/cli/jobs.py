@@ -1,7 +1,8 @@
-"""`windrow job`: submit a command, a script or a folder and go; look, follow the log, fetch what it left, cancel."""
+"""`windrow job`: submit a command, a script or a folder; look, hold, follow the log, fetch what it left, cancel."""
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,7 +19,7 @@ from windrow.cli.findings import print_findings
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_ids, print_json, say, size_text
-from windrow.cli.request import body, name_from, parse_gpu, parse_span, read_requirements
+from windrow.cli.request import body, name_from, parse_array, parse_begin, parse_gpu, parse_span, read_requirements
 from windrow.cli.routes import forecast_text
 from windrow.cli.streams import ProgramOutput, Raw, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
@@ -44,6 +45,14 @@ Requirements = Annotated[
     Path | None, typer.Option("--requirements", help="File that lists Python packages to install before the command.")
 ]
 With = Annotated[list[str] | None, typer.Option("--with", help="Python package to install, as numpy==2.4; repeatable.")]
+Array = Annotated[
+    str | None,
+    typer.Option(
+        "--array",
+        metavar="N|N%M",
+        help="Start N copies, numbered by WINDROW_ARRAY_INDEX from 0; with %M at most M of them run at once.",
+    ),
+]
 
 Optimize = Annotated[
     Literal["balanced", "cost", "speed"] | None,
@@ -62,6 +71,8 @@ Hours = Annotated[
 ]
 
 WAIT_S = 7 * 86_400.0
+AFTER = {"after": "Comes after", "after_any": "After the end of", "after_failure": "After the failure of"}
+"""Fields that name jobs, and how they are shown."""
 ENDED = ("Succeeded", "Failed", "Cancelled", "Lost")
 
 
@@ -106,6 +117,7 @@ def job_submit(
     env_file: EnvFile = None,
     requirements: Requirements = None,
     packages: With = None,
+    array: Array = None,
     optimize: Optimize = None,
     max_cost: MaxCost = None,
     hours: Hours = None,
@@ -118,15 +130,15 @@ def job_submit(
     """Submit a batch job; uploads this folder and returns at once."""
     api = client(context)
     command = _command(script, argv)
-    if asked["array_size"] == 0:
-        raise InvalidInput("--array 0 would start no job. Write a number from 1, or leave it out for one job.")
     say_unsent_input()
     asked |= {
         "argv": command,
         "name": name_from(script.name if script else command[0]) if asked["name"] is None else asked["name"],
         "env": variables(command, env, env_file),
         "await_files": files or script is not None,
-        "after": [job_id(api, one) for one in asked["after"] or []] or None,
+        **{name: [job_id(api, one) for one in asked[name] or []] or None for name in AFTER},
+        **(parse_array(array) if array is not None else {}),
+        "begin_at": parse_begin(asked["begin_at"], datetime.now().astimezone()) if asked["begin_at"] else asked["begin_at"],
         "host_id": resolving.host(api, asked["host_id"]),
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }
@@ -256,7 +268,10 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Cost so far", money_text(item["cost_so_far"])),
             *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
-            *[("Comes after", resolving.called(api, "/jobs", one)) for one in asked["after"]],
+            ("Begins", asked["begin_at"]),
+            *[(title, resolving.called(api, "/jobs", one)) for name, title in AFTER.items() for one in asked[name]],
+            ("Class", None if asked["priority_class"] == "normal" else asked["priority_class"]),
+            ("Held by", item["held_by"]),
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
             *usage_rows(used),
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
@@ -358,6 +373,37 @@ def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> N
     api = client(context)
     item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
     print_json(item) if as_json else say(state_text(item["name"], item["state"], item["reason"]))
+
+
+def _changed(context: typer.Context, job: str, verb: str, as_json: bool) -> None:
+    api = client(context)
+    item = api.request("POST", f"/jobs/{job_id(api, job)}/{verb}")
+    held = f"held by {item['held_by']}" if item["held_by"] else item["reason"]
+    print_json(item) if as_json else say(state_text(item["name"], item["state"], held))
+
+
+@job_app.command("hold")
+def job_hold(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Keep a job that waits from starting until it is released."""
+    _changed(context, job, "hold", as_json)
+
+
+@job_app.command("release")
+def job_release(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Let a job that was held start in its turn."""
+    _changed(context, job, "release", as_json)
+
+
+@job_app.command("top")
+def job_top(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """Let a job that waits come before the others of its project and class."""
+    _changed(context, job, "top", as_json)
+
+
+@job_app.command("requeue")
+def job_requeue(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
+    """End the attempt of a job and put it back into the queue; it goes on from its newest checkpoint."""
+    _changed(context, job, "requeue", as_json)
 
 
 @job_app.command("rerun")

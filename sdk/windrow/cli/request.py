@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from stat import S_ISFIFO, S_ISREG
@@ -14,6 +14,8 @@ from windrow.fields import Field
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
+_ARRAY = re.compile(r"(\d{1,9})(?:%(\d{1,9}))?")
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _LIKE_NO_NAME = re.compile(
     r"\.*|[0-9a-f]{4,}|((access|account|cluster|command|host|job|receipt|token|volume|workload)_|(GPU|MIG|MPS)-).*",
     re.IGNORECASE,
@@ -59,6 +61,27 @@ def parse_gpu(text: str) -> dict[str, Any]:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}", what):
         raise InvalidInput(f"--gpu {text!r}: write a memory size (24GB), a model (H100), or either with :count.")
     return {"gpus": gpus, "gpu_model": what}
+
+
+def parse_array(text: str) -> dict[str, int]:
+    """`1000` (so many copies), `1000%20` (of which 20 run at once); raises InvalidInput on anything else."""
+    match = _ARRAY.fullmatch(text.strip())
+    if match is None:
+        raise InvalidInput(
+            f"--array {text!r}: write the number of copies (1000), or also how many run at once (1000%20)."
+        )
+    if int(match[1]) == 0:
+        raise InvalidInput("--array 0 would start no job. Write a number from 1, or leave it out for one job.")
+    return {"array_size": int(match[1])} | ({"array_at_once": int(match[2])} if match[2] else {})
+
+
+def parse_begin(text: str, now: datetime) -> str:
+    """`18:00` is the next moment at which clocks here say so, after `now`; anything else is as it is."""
+    match = _CLOCK.fullmatch(text.strip())
+    if match is None:
+        return text
+    at = now.replace(hour=int(match[1]), minute=int(match[2]), second=0, microsecond=0, tzinfo=None)
+    return (at + timedelta(days=at <= now.replace(tzinfo=None))).astimezone().isoformat()
 
 
 def variable_name(pair: str) -> str:

@@ -6,18 +6,9 @@ import pytest
 
 from tests.unit.clusters.made import cluster, workload
 from windrow_master.clusters.model import ClusterPhase, WorkPhase
-from windrow_master.jobs.decide import (
-    TRY_FIRST_NS,
-    TRY_MAX_NS,
-    Seen,
-    Tries,
-    blocked_by,
-    decide,
-    refused,
-    waits_for,
-)
+from windrow_master.jobs.decide import Seen, attempts_left, blocked_by, decide, waits_for
 from windrow_master.jobs.model import PACKAGE_MAX, PACKAGES_MAX, Attempt, Job, JobId, JobRequest, JobState, Verdict
-from windrow_master.jobs.request import attempt_key, checked, order
+from windrow_master.jobs.request import attempt_key, checked
 from windrow_master.jobs.states import JobEvent
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import AccountId, ClusterId
@@ -77,10 +68,26 @@ def test_the_key_of_an_attempt_is_the_same_before_and_after_it_is_written_down()
     assert attempt_key(job(state=S.QUEUED)) == attempt_key(job(state=S.STARTING, attempts=1)) == "a/1"
 
 
-def test_the_queue_goes_by_priority_then_age() -> None:
-    old, high = job("a"), job("b", priority=1)
-    young = replace(job("0"), created_at_ns=NOW + 1)
-    assert sorted([young, old, high], key=order) == [high, old, young]
+@pytest.mark.parametrize(
+    ("field", "state", "said"),
+    [
+        ("after_any", S.RUNNING, "waits for x"),
+        ("after_any", S.LOST, ""),
+        ("after_any", S.SUCCEEDED, ""),
+        ("after_failure", S.CHECKPOINTING, "waits for x"),
+        ("after_failure", S.FAILED, ""),
+        ("after_failure", S.CANCELLED, ""),
+        ("after_failure", S.SUCCEEDED, "x (x), whose failure it comes after, is Succeeded"),
+    ],
+)
+def test_a_job_may_come_after_any_end_or_after_a_failure_alone(field, state, said) -> None:
+    child = job("child", **{field: (JobId("x"),)})
+    found = decide(child, parents(x=state), Seen(), NOW)
+    if said.startswith("waits"):
+        assert (found, waits_for(child, parents(x=state))) == (None, said)
+    else:
+        assert found is not None
+        assert (found.event, found.reason) == (JobEvent.CANCEL if said else JobEvent.ADMIT, said)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +98,11 @@ def test_the_queue_goes_by_priority_then_age() -> None:
         ("array_size", {"array_size": 1_001}),
         ("priority", {"priority": 101}),
         ("deadline", {"deadline_ns": NOW}),
+        ("begin_at", {"begin_ns": NOW + 2, "deadline_ns": NOW + 2}),
+        ("after", {"after": ("job_2",), "after_failure": ("job_2",)}),
+        ("array_at_once", {"array_at_once": 2}),
+        ("array_at_once", {"array_at_once": 0, "array_size": 3}),
+        ("priority_class", {"priority_class": "first"}),
         ("budget", {"budget": 0}),
         ("max_duration_seconds", {"max_duration_ns": 1}),
         ("env", {"env": {"WINDROW_JOB_ID": "mine"}}),
@@ -127,9 +139,8 @@ def test_verdicts_are_stored_under_their_names() -> None:
     assert [verdict.value for verdict in Verdict] == ["succeeded", "failed", "cancelled", "again"]
 
 
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [(None, TRY_FIRST_NS), (TRY_FIRST_NS, 2 * TRY_FIRST_NS), (TRY_MAX_NS - 1, TRY_MAX_NS), (TRY_MAX_NS, TRY_MAX_NS)],
-)
-def test_each_try_in_vain_doubles_the_wait_up_to_its_most(before, after) -> None:
-    assert refused(before and Tries(before, 0), NOW) == Tries(after, NOW + after)
+def test_what_was_put_back_into_the_queue_uses_up_no_retry() -> None:
+    two = job(state=S.RUNNING, attempts=2, retries=1)
+    assert attempts_left(two) == 0
+    back = replace(two.attempts[0], is_requeued=True)
+    assert attempts_left(replace(two, attempts=(back, two.attempts[1]))) == 1

@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.master_support import ManualClock, opened_store
-from tests.unit.clusters.world import Market, principal
+from tests.unit.clusters.world import OWNER, STRANGER, Market, principal
+from windrow_master.clusters.queue_feed import QueueFeed
+from windrow_master.clusters.snapshot import Placer
+from windrow_master.identity.model import Account, Role
+from windrow_master.identity.repository import AccountRepository
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.model import JobRequest
 from windrow_master.jobs.service import JobService
+from windrow_master.queue.service import QueueService
+from windrow_master.queue.shares import ROOT, Node
 from windrow_master.storage.folder_store import FolderStore
 from windrow_master.storage.transfer import Outcome
 from windrow_master.storage.uploads import Uploads
@@ -80,12 +86,22 @@ class Mover:
         return Outcome(None) if self.twin is None else await self.twin.restore(account_id, owner, workload)
 
 
+class Feed(QueueFeed):
+    """Also of projects that are in no row."""
+
+    async def nodes(self, leaves):
+        return [Node(node_id=one, parent=ROOT) for one in leaves]
+
+
 class World:
     """One market, its jobs, and a host that does what it is told."""
 
     def __init__(self, store, clock, folder: Path) -> None:
         self.store, self.clock, self.folder = store, clock, folder
         self.market = Market(store, clock)
+        for account in (OWNER, STRANGER):
+            made = Account(account, str(account), frozenset({Role.RENTER}), clock.wall_ns())
+            self.market.write(lambda uow, made=made: uow[AccountRepository].add(made))
         self.inside: Any = Inside()
         self.signing = SigningKey.generate()
         self.mover: Any = Mover()
@@ -94,6 +110,9 @@ class World:
     def start_again(self) -> None:
         """A Master's services after a restart: nothing is left but the store and the objects."""
         files = JobFiles(FolderStore(self.folder), self.inside)
+        fleet, market = self.market.fleet, self.market.market
+        self.queue = QueueService(self.clock, Feed(self.store, self.clock, fleet, market, Placer(fleet, market)))
+        fleet.on_touch(lambda host_id: self.queue.touched())
         self.jobs = JobService(
             self.store,
             self.clock,
@@ -102,7 +121,7 @@ class World:
             SealKey.of(self.signing),
             Uploads(lambda more_bytes: None),
             self.mover,
-            self.market.fleet.view.free_slots,
+            self.queue,
         )
 
     async def submit(self, *argv, key=None, who=None, login=None, **more):
@@ -118,8 +137,9 @@ class World:
         for _ in range(times):
             await self.market.fleet.refresh()
             async with asyncio.TaskGroup() as group:
-                self.jobs.controller._group = group
+                self.group = self.jobs.controller._group = group
                 await self.jobs.controller.tick()
+                await self.queue.tick()
 
     def run(self, spec=None):
         """The host takes the latest command and its work runs."""

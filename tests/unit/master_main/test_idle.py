@@ -13,7 +13,7 @@ from tests.master_support import ManualClock, SeededRng
 from tests.support.many_jobs import ACCOUNTS, add_jobs
 from windrow_master.app import wiring
 from windrow_master.app.wiring import Master
-from windrow_master.jobs.decide import TRY_MAX_NS
+from windrow_master.queue.service import AGAIN_MAX_NS
 from windrow_master.store.executors import InlineExecutor
 from windrow_proto.disk_memory import MemoryDisk
 from windrow_proto.units import SECOND
@@ -57,8 +57,9 @@ async def look(opened) -> None:
         for one in (services.jobs.controller, services.results, services.volume_controller):
             one._group = group
             await one.tick()
-    for tick in (opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick, services.proofs.tick):
+    for tick in (services.queue.tick, opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick):
         await tick()
+    await services.proofs.tick()
     await services.verification.tick()
     await opened.store.read(services.overlay._wanted)
 
@@ -77,17 +78,17 @@ def scans(opened, statements: list[str]) -> set[str]:
 
 async def test_an_idle_master_reads_no_job_and_nothing_that_grows_with_what_has_ended(opened, clock, asked) -> None:
     await look(opened)
-    assert len(opened.services.jobs.controller._turns) == WAITING
+    assert len(opened.services.queue) == WAITING
     assert any(" jobs" in one for one in selects(asked)), "it is seen what is asked"
     assert scans(opened, ["SELECT 1 FROM clusters WHERE created_at_ns > 1"]) == {"SCAN clusters"}
     assert scans(opened, list(dict.fromkeys(selects(asked)))[:500]) == set()
     for _ in range(WAITING // ACCOUNTS // 64 + 2):  # until all say why they wait
-        clock.advance(TRY_MAX_NS)
+        clock.advance(AGAIN_MAX_NS)
         await look(opened)
     asked.clear()
-    for _ in range(TRY_MAX_NS // SECOND - 2):
+    for _ in range(AGAIN_MAX_NS // SECOND - 2):
         clock.advance(SECOND)
         await look(opened)
     assert [one for one in asked if " jobs" in one] == []
     assert scans(opened, list(dict.fromkeys(selects(asked)))) == set()
-    assert len(selects(asked)) <= 12 * TRY_MAX_NS // SECOND, "a dozen reads a second, whatever there is"
+    assert len(selects(asked)) <= 12 * AGAIN_MAX_NS // SECOND, "a dozen reads a second, whatever there is"

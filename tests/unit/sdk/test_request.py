@@ -1,11 +1,21 @@
 """A person's words become the request that they meant, or a sentence that says how to write it."""
 
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from windrow.cli.request import body, name_from, parse_env, parse_gpu, parse_size, read_requirements
+from windrow.cli.request import (
+    body,
+    name_from,
+    parse_array,
+    parse_begin,
+    parse_env,
+    parse_gpu,
+    parse_size,
+    read_requirements,
+)
 from windrow.errors import InvalidInput, WindrowClientError
 from windrow.fields import CLUSTER, JOB
 
@@ -29,6 +39,21 @@ def test_gpu_wishes_are_understood(text: str, expected: dict[str, object]) -> No
 def test_a_gpu_wish_nobody_can_mean_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(WindrowClientError, match="--gpu"):
         parse_gpu(text)
+
+
+def test_an_array_may_say_how_many_of_it_run_at_once() -> None:
+    assert parse_array("1000") == {"array_size": 1000}
+    assert parse_array("1000%20") == {"array_size": 1000, "array_at_once": 20}
+    for text in ("", "ten", "-1", "5%", "0", "0%2"):
+        with pytest.raises(InvalidInput, match="--array"):
+            parse_array(text)
+
+
+def test_a_clock_time_to_begin_is_the_next_one_here() -> None:
+    now = datetime(2030, 5, 6, 17, 30).astimezone()
+    assert datetime.fromisoformat(parse_begin("18:00", now)) == datetime(2030, 5, 6, 18).astimezone()
+    assert datetime.fromisoformat(parse_begin("7:05", now)) == datetime(2030, 5, 7, 7, 5).astimezone()
+    assert parse_begin("2030-01-31T18:00:00Z", now) == "2030-01-31T18:00:00Z"
 
 
 def test_sizes_tell_powers_of_1000_from_powers_of_1024() -> None:

@@ -127,6 +127,7 @@ def test_anothers_is_shown_by_its_name_and_else_named_by_its_id(
         *[("cluster", verb, "shared2") for verb in ("delete", "logs", "stop", "start", "ssh")],
         ("cluster", "exec", "shared2", "--", "true"),
         *[("job", verb, "solo") for verb in ("wait", "logs", "cancel", "rerun", "artefacts")],
+        *[("job", verb, "solo") for verb in ("hold", "release", "top", "requeue")],
     ],
 )
 def test_no_verb_that_acts_or_trusts_takes_anothers_by_name(

@@ -1,0 +1,255 @@
+"""Reads hosts, what runs on them and whose it is for the queue of the leading Master, whenever something was touched.
+
+    commit ─▶ touched hosts ─▶ news: their rows, read beside the writer ─▶ the queue
+
+The rows decide: a cluster that a living job made is the job's entry, any other one its own. The Master's own test
+rentals hold nothing here, since they give way. A host that takes no work is gone, or has no size while work runs there.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from windrow_master.clusters.entries import Shape, entry_of
+from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
+from windrow_master.clusters.model import Cluster, Workload
+from windrow_master.clusters.pools import POOLS_MAX, Pools
+from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters.snapshot import Placer, is_part_of_fleet
+from windrow_master.clusters.states import HOLDING
+from windrow_master.fleet.service import FleetService
+from windrow_master.identity.accounts import find_account
+from windrow_master.identity.model import AccountState
+from windrow_master.market.model import PROOF_ACCOUNT
+from windrow_master.market.service import MarketService, PriceBook
+from windrow_master.placement.model import Candidate
+from windrow_master.queue.backfill import Host
+from windrow_master.queue.model import MILLI, NOTHING, Amounts, Entry, Need, cost
+from windrow_master.queue.ports import Charge, HostNews, News, Run
+from windrow_master.queue.shares import ROOT, Node
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.ports import Clock
+from windrow_proto.units import MIB, SECOND
+
+TERMS_EVERY_NS: Final = 5 * SECOND
+"""Between two looks at prices, at limits of hosts and at hosts that settle, which no commit of a host tells of."""
+REFERENCE_TIER: Final = "h100/A"
+"""A card of it costs one; of others as much as their suggested prices are of its own."""
+CLOSED: Final = "closed"
+"""The pool of hosts that take no work."""
+PAST_MAX: Final = 20_000
+"""Clusters whose past use counts after a start, the latest first."""
+_Terms = tuple[PriceBook, Mapping[HostId, HostLimit]]
+
+
+class TierCosts(Mapping[str, int]):
+    """The cost of a card by tier, in permille of the reference tier's; of any tier that is asked for."""
+
+    def __init__(self, market: MarketService) -> None:
+        self._market = market
+        self._known: dict[str, int] = {}
+
+    def __getitem__(self, tier: str) -> int:
+        if not tier:
+            raise KeyError(tier)
+        if tier not in self._known:
+            price, whole = self._market.suggested(tier), self._market.suggested(REFERENCE_TIER)
+            self._known[tier] = max(1, MILLI * price // whole)
+        return self._known[tier]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Rows read for the queue: of the wanted hosts, or of all (wanted None). terms: prices and limits, if due."""
+
+    wanted: frozenset[HostId] | None
+    candidates: Mapping[HostId, Candidate]
+    runs: Mapping[HostId, Sequence[tuple[Workload, Entry]]]
+    nodes: Sequence[Node]
+    terms: _Terms | None
+
+
+class QueueFeed:
+    """Reads rows for the queue. Used on the loop, by the queue alone."""
+
+    def __init__(self, store: Store, clock: Clock, fleet: FleetService, market: MarketService, placer: Placer) -> None:
+        self._store, self._clock, self._market, self._placer = store, clock, market, placer
+        self._costs = TierCosts(market)
+        self._pools = Pools()
+        self._is_built = False
+        self._touched: set[HostId] = set()
+        self._settling: frozenset[HostId] = frozenset()
+        self._known: dict[HostId, Amounts] = {}
+        self._capacity = NOTHING
+        self._terms: _Terms = PriceBook(()), {}
+        self._terms_due_ns = 0
+        fleet.on_touch(self._touched.add)
+
+    # --- what the queue asks -----------------------------------------------------------------------------------------
+
+    def tier_costs(self) -> Mapping[str, int]:
+        """As queue.ports.Feed."""
+        return self._costs
+
+    def due_ns(self) -> int:
+        """As queue.ports.Feed."""
+        return self._terms_due_ns
+
+    def need(self, entry: Entry) -> Need:
+        """As queue.ports.Feed."""
+        if not isinstance(entry.shape, Shape) or entry.need.only:
+            return entry.need
+        return replace(entry.need, pools=self._pools.suiting(entry.shape.request, AccountId(entry.leaf)))
+
+    async def news(self) -> News | None:
+        """As queue.ports.Feed."""
+        is_due = self._clock.monotonic_ns() >= self._terms_due_ns
+        if self._is_built and not self._touched and not is_due:
+            return None
+        touched = self._touched.copy()
+        self._touched -= touched
+        wanted = frozenset(touched | (self._settling if is_due else set())) if self._is_built else None
+        try:
+            read = await self._store.read(lambda uow: self._read(uow, wanted, with_terms=is_due or wanted is None))
+        except BaseException:
+            self._touched |= touched  # for the next call
+            raise
+        return self._news(read)
+
+    async def nodes(self, leaves: Sequence[str]) -> Sequence[Node]:
+        """As queue.ports.Feed."""
+        return await self._store.read(lambda uow: nodes_of(uow, leaves)) if leaves else ()
+
+    async def past(self, since_ns: int) -> Sequence[Charge]:
+        """As queue.ports.Feed."""
+        rows = await self._store.read(lambda uow: uow[WorkloadRepository].past(since_ns, PAST_MAX))
+        return [
+            Charge(
+                leaf=one.account_id,
+                cost=cost({one.tier: one.cards * MILLI}, one.cpus * MILLI, _mib(one.memory_bytes), self._costs),
+                from_ns=one.from_ns,
+                to_ns=one.to_ns,
+            )
+            for one in rows
+            if one.account_id != PROOF_ACCOUNT
+        ]
+
+    # --- inside ------------------------------------------------------------------------------------------------------
+
+    def _read(self, uow: UnitOfWork, wanted: frozenset[HostId] | None, *, with_terms: bool) -> _Read:
+        terms = (self._market.book(uow), uow.ask(HostLimits())) if with_terms else None
+        if wanted is not None and terms is not None:
+            book, limits = self._terms
+            if not terms[0].says_the_same(book):
+                wanted = None
+            else:
+                either = terms[1].keys() | limits.keys()
+                wanted |= {one for one in either if terms[1].get(one) != limits.get(one)}
+        candidates = self._placer.candidates(uow, 1, None if wanted is None else sorted(wanted))
+        workloads = uow[WorkloadRepository]
+        held = workloads.held() if wanted is None else [one for host in wanted for one in workloads.held_on(host)]
+        entries = self._entries(uow, dict.fromkeys(one.cluster_id for one in held))
+        runs: dict[HostId, list[tuple[Workload, Entry]]] = {}
+        for workload in held:
+            if workload.cluster_id in entries:
+                runs.setdefault(workload.host_id, []).append((workload, entries[workload.cluster_id]))
+        leaves = dict.fromkeys(entry.leaf for entry in entries.values())
+        return _Read(wanted, {one.host_id: one for one in candidates}, runs, nodes_of(uow, leaves), terms)
+
+    def _entries(self, uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> dict[ClusterId, Entry]:
+        """The entries of these clusters, without those by which the Master tests hosts."""
+        clusters = uow[ClusterRepository].readable(cluster_ids)
+        return {one.cluster_id: self._entry(uow, one) for one in clusters if one.account_id != PROOF_ACCOUNT}
+
+    def _entry(self, uow: UnitOfWork, cluster: Cluster) -> Entry:
+        """A job's attempt is the job; what only waits to be cleared away is no attempt any more."""
+        found = uow.ask(EntryOf(cluster.cluster_id)) if cluster.phase in HOLDING else None
+        if found is not None:
+            return found
+        request = replace(cluster.request, tier=cluster.tier or cluster.request.tier)
+        ids = cluster.account_id, str(cluster.cluster_id)
+        return entry_of(request, *ids, cluster.created_at_ns, tier_costs=self._costs)
+
+    def _news(self, read: _Read) -> News | None:
+        if not self._is_built or len(self._pools) > POOLS_MAX:
+            self._pools = Pools()
+        before, found, gone = len(self._pools), list[HostNews](), list[str]()
+        seen = read.candidates.keys() | read.runs.keys()
+        for host_id in sorted(seen):
+            news = self._host_news(host_id, read.candidates.get(host_id), read.runs.get(host_id, ()))
+            if news.host.pool != CLOSED or news.runs:
+                found.append(news)
+            else:
+                gone.append(host_id)
+        lost = (self._known.keys() if read.wanted is None else read.wanted) - seen
+        for host_id in lost:
+            self._count(host_id, NOTHING)
+        settling = {one for one, host in read.candidates.items() if host.link_state == "online" and not host.is_settled}
+        self._settling = frozenset((self._settling - seen - lost) | settling)
+        if read.terms is not None:
+            self._terms, self._terms_due_ns = read.terms, self._clock.monotonic_ns() + TERMS_EVERY_NS
+        has_new_pools, self._is_built = len(self._pools) != before, True
+        if not (found or gone or lost):
+            return None
+        return News(found, [*gone, *sorted(lost)], self._capacity, read.nodes, has_new_pools)
+
+    def _host_news(self, host_id: HostId, one: Candidate | None, runs: Sequence[tuple[Workload, Entry]]) -> HostNews:
+        is_open = one is not None and one.admin_state == "active" and one.link_state == "online" and one.is_settled
+        host, numbers = Host(host_id=host_id, pool=CLOSED), dict[str, int]()
+        if one is not None and is_open and one.is_known and one.most_works != 0:
+            cards = [slot for slot in one.slots if slot.is_gpu and is_part_of_fleet(slot)]
+            numbers = {slot.slot_id: number for number, slot in enumerate(cards)}
+            size = len(cards), one.cpus * MILLI, _mib(one.memory_bytes)
+            host = Host(host_id=host_id, pool=self._pools.of(one), cards=size[0], cpus=size[1], memory=size[2])
+            tiers = dict[str, int]()
+            for slot in cards:
+                tiers[slot.tier] = tiers.get(slot.tier, 0) + MILLI
+            self._count(host_id, cost(tiers, size[1], size[2], self._costs))
+        else:
+            self._count(host_id, NOTHING)
+        return HostNews(host, _runs(runs, numbers), None if one is None else one.closes_at_ns)
+
+    def _count(self, host_id: HostId, amounts: Amounts) -> None:
+        """Count the host in the capacity of the fleet."""
+        self._capacity = self._capacity.plus(self._known.pop(host_id, NOTHING), -1).plus(amounts)
+        if amounts != NOTHING:
+            self._known[host_id] = amounts
+
+
+def nodes_of(uow: UnitOfWork, leaves: Iterable[str]) -> list[Node]:
+    """The nodes of the tree of shares for these projects, parents first: each is below its organisation, or below the
+    installation where it has none. None for a project that is deleted."""
+    found = dict[str, Node]()
+    for leaf in leaves:
+        account = find_account(uow, leaf)
+        if account is None or account.state is AccountState.DELETED:
+            continue
+        parent = account.organisation_id or ROOT
+        if parent != ROOT:
+            found.setdefault(parent, Node(node_id=parent, parent=ROOT))
+        found[leaf] = Node(node_id=leaf, parent=parent)
+    return list(found.values())
+
+
+def _runs(held: Sequence[tuple[Workload, Entry]], numbers: Mapping[str, int]) -> tuple[Run, ...]:
+    """What runs on a host, each entry once. numbers: of its cards, by slot."""
+    found = dict[str, Run]()
+    for workload, entry in held:
+        cards = {numbers[slot.slot_id] for slot in workload.slots if slot.slot_id in numbers}
+        known = found.get(entry.entry_id)
+        since_ns = workload.created_at_ns if known is None else min(known.started_ns, workload.created_at_ns)
+        cards |= set() if known is None else set(known.cards)
+        found[entry.entry_id] = Run(entry, tuple(sorted(cards)), since_ns)
+    return tuple(found.values())
+
+
+def _mib(size_bytes: int) -> int:
+    return size_bytes // MIB
