@@ -72,6 +72,8 @@ from windrow_master.onboarding.simulated import SimulatedService, Simulator
 from windrow_master.outgoing import Outgoing
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
+from windrow_master.queue.ports import NoFeed
+from windrow_master.queue.service import QueueService
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
 from windrow_master.records.service import RecordService
@@ -516,6 +518,10 @@ class _Parts:
         return jobs
 
     @cached_property
+    def queue(self) -> QueueService:
+        return QueueService(self.clock, NoFeed())
+
+    @cached_property
     def proofs(self) -> ProofService:
         return ProofService(
             self.store,
@@ -630,6 +636,7 @@ class _Parts:
             templates=TemplateService(self.store, identity.seal_key),
             secrets=self.secrets,
             jobs=self.jobs,
+            queue=self.queue,
             channels=ChannelService(self.store, self.rng, self.sender),
             deliveries=self.deliveries,
             artefacts=self.artefacts,
@@ -708,6 +715,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
+    messages.answer(cluster_says.EntryOf, lambda uow, it: None)
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))

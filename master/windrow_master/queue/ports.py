@@ -98,3 +98,23 @@ class Feed(Protocol):
     def tier_costs(self) -> Mapping[str, int]:
         """The cost of a card by tier, in permille of the tier that counts as one."""
         ...
+
+
+class NoFeed:
+    """The feed of a Master without hosts."""
+
+    async def news(self) -> News | None:
+        """Nothing."""
+        return None
+
+    async def past(self, since_ns: int) -> Sequence[Charge]:
+        """Nothing."""
+        return ()
+
+    async def nodes(self, leaves: Sequence[str]) -> Sequence[Node]:
+        """A node for each below the installation."""
+        return [Node(node_id=one, parent="installation") for one in leaves]
+
+    def tier_costs(self) -> Mapping[str, int]:
+        """Every card counts as one."""
+        return {}
