@@ -31,12 +31,13 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.queue_routes import QueuedOut, queued_tag, standing_json
 from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.clusters.kinds import box
-from windrow_master.clusters.model import HOSTS_MAX, ClusterRequest, NetworkMode, Template
+from windrow_master.clusters.model import HOSTS_MAX, ClusterPhase, ClusterRequest, NetworkMode, Template
 from windrow_master.clusters.request import check_new_name
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.decide import Permission
@@ -202,6 +203,9 @@ class ClusterOut(Out):
     phase: str
     reason: str | None
     problem: Annotated[str | None, Field(description="While it runs: which of its hosts does not answer now")]
+    queue: Annotated[
+        QueuedOut | None, Field(description="Its place in the queue; null in lists, and once it does not wait")
+    ]
     steps: list[StepOut]
     workloads: list[WorkloadOut]
     request: KeptRequestOut
@@ -366,8 +370,15 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     view = await services.clusters.get(principal, ClusterId(cluster_id))
     # Cost and running time go on between versions: every receipt moves them.
     running_ns = sum(workload.running_ns for workload in view.workloads)
-    shown = cluster_json(view, None if view.whole is None else view.whole.request.env)
-    return tagged(request, shown, f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
+    queued = await _queued(services, principal, view)
+    shown = cluster_json(view, None if view.whole is None else view.whole.request.env, queued)
+    tag = f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}-{queued_tag(queued)}"
+    return tagged(request, shown, tag)
+
+
+async def _queued(services: Services, principal: Principal, view: ClusterView) -> Mapping[str, Any] | None:
+    is_queued = view.cluster.phase is ClusterPhase.QUEUED
+    return await standing_json(services, principal, view.cluster.cluster_id) if is_queued else None
 
 
 @route.delete(
@@ -504,7 +515,7 @@ async def _followed(
     services: Services, principal: Principal, listener: sse.Listener, first: ClusterView
 ) -> AsyncGenerator[sse.Message]:
     # A waking only says that something changed: what is told is read then, so several changes are told as one.
-    shown = cluster_json(first)
+    shown = cluster_json(first, queued=await _queued(services, principal, first))
     with listener:
         yield sse.Message("cluster", shown, str(first.cluster.version))
         while True:
@@ -516,7 +527,7 @@ async def _followed(
                 yield sse.ALIVE
                 continue
             view = await services.clusters.get(principal, first.cluster.cluster_id)
-            fresh = cluster_json(view)
+            fresh = cluster_json(view, queued=await _queued(services, principal, view))
             if fresh != shown:
                 shown = fresh
                 yield sse.Message("cluster", shown, str(view.cluster.version))
@@ -536,11 +547,14 @@ def _problem(view: ClusterView) -> str | None:
     return f"Not heard from: {', '.join(said)}. The work may go on there; at most {most} s of this silence are charged."
 
 
-def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A cluster with its workloads. env: the values that may be shown."""
+def cluster_json(
+    view: ClusterView, env: Mapping[str, str] | None = None, queued: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A cluster with its workloads. env: the values that may be shown. queued: its entry of the queue."""
     return ClusterOut.of(
         view.cluster,
         problem=_problem(view),
+        queue=queued,
         workloads=[WorkloadOut.of(workload) for workload in view.workloads],
         request=_request_json(view.cluster.request, env or {}),
         urls={str(port): url for port, url in view.urls.items()},
