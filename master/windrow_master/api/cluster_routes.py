@@ -44,6 +44,7 @@ from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.identity.object_shares import Level
 from windrow_master.market.metering import SILENCE_GRACE_NS
+from windrow_master.placement import reasons
 from windrow_master.placement.model import Decision
 from windrow_master.spec import DURATION_MAX_NS
 from windrow_proto.ids import ClusterId
@@ -482,7 +483,7 @@ async def extend_cluster(services: Serving, principal: Asking, cluster_id: str, 
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """The reasons for the place of a cluster, from the record of that decision."""
-    return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
+    return explanation_json((await services.clusters.explain(principal, ClusterId(cluster_id)))[1])
 
 
 @route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, shared=Level.USE, answer=BoxOut)
@@ -602,15 +603,15 @@ def explanation_json(decision: Decision) -> dict[str, Any]:
     """Return the reasons for the place of a cluster, and those against the other hosts."""
     chosen = decision.chosen
     taken = {member.host_id for member in (chosen, *decision.others) if member is not None}
-    verdicts = [verdict for verdict in decision.verdicts if verdict.host_id not in taken]
     winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
-    terms = {} if winner is None else dict(winner.terms)
-    said = ", ".join(f"{name} {value}" for name, value in terms.items())
+    found = None
+    if chosen is not None and winner is not None:
+        found = ChosenOut.of(chosen, score=winner.score, terms=dict(winner.terms))
     return ExplanationOut.of(
         decision,
-        decision="nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
-        chosen=None if chosen is None else ChosenOut.of(chosen, score=winner.score if winner else None, terms=terms),
-        losers=[LoserOut.of(verdict) for verdict in verdicts],
+        decision=next(iter(reasons.here(decision)), "Nothing fits."),
+        chosen=found,
+        losers=[LoserOut.of(verdict) for verdict in decision.verdicts if verdict.host_id not in taken],
     )
 
 
