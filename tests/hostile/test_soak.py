@@ -100,7 +100,7 @@ async def test_of_an_old_rental_the_bill_stays_provable_and_the_rest_goes(tmp_pa
         assert (await market.cluster(ended)).name
 
         assert len(market.read(lambda uow: uow[ReceiptRepository].of_workload(spec.workload_id))) == 4
-        assert (await market.clusters.explain(principal(), open_one)).chosen is not None
+        assert (await market.clusters.explain(principal(), open_one))[1].chosen is not None
         held = {row.subject for row in market.read(lambda uow: uow[CommandRepository].list(HOST, None, 100))}
         assert held and not any(workload_id in subject for subject in held)
         assert count(market.store, "balances", "account LIKE 'hold:%'") == 1, "of the one that is open"

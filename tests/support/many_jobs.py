@@ -15,8 +15,8 @@ ACCOUNTS: Final = 10
 _NUMBERS: Final = "WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :count)"
 _CLUSTERS: Final = (
     f"{_NUMBERS} INSERT INTO clusters (cluster_id, account_id, name, request, phase, rental_id, tier, price_per_hour, "
-    "decision, created_at_ns, reason, steps, started_at_ns, ended_at_ns, version, request_key, request_sha256, sealed) "
-    "SELECT 'cluster_e' || n, 'account_e', 'ended', '{}', 'Deleted', 'rental_e' || n, 'cpu/C', 1000, zeroblob(2000), "
+    "created_at_ns, reason, steps, started_at_ns, ended_at_ns, version, request_key, request_sha256, sealed) "
+    "SELECT 'cluster_e' || n, 'account_e', 'ended', '{}', 'Deleted', 'rental_e' || n, 'cpu/C', 1000, "
     "n, 'its job has ended', '[]', n, n, 9, 'job_e' || n || '/1', zeroblob(32), zeroblob(0) FROM numbers"
 )
 _RENTALS: Final = (

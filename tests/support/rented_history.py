@@ -108,7 +108,7 @@ def _rent(made: Made, draw: random.Random, at_ns: int, ran_ns: int, on: list[int
             "name": f"work {number}",
             "request": {"kind": draw.choice(KINDS)},
         }
-        | {"phase": "stopped", "rental_id": rental_id, "tier": tier, "price_per_hour": price, "decision": b""}
+        | {"phase": "stopped", "rental_id": rental_id, "tier": tier, "price_per_hour": price}
         | {"created_at_ns": at_ns, "reason": "", "steps": [], "version": 1, "needs_login": False}
         | {"request_sha256": bytes(32), "restarts": 0}
     )

@@ -127,7 +127,7 @@ def _object_of(request: Request) -> tuple[ObjectKind, str] | None:
     elif "name" in path:
         return ObjectKind.TEMPLATE, path["name"]
     else:
-        named = request.query_params.get("subject", "")
+        named = path.get("entry_id") or request.query_params.get("subject", "")
         kind = named.partition("_")[0]
     return (ObjectKind(kind), named) if kind in (ObjectKind.CLUSTER, ObjectKind.JOB) else None
 

@@ -31,18 +31,20 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.queue_routes import QueuedOut, queued_tag, standing_json
 from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
 from windrow_master.clusters.kinds import box
-from windrow_master.clusters.model import HOSTS_MAX, ClusterRequest, NetworkMode, Template
+from windrow_master.clusters.model import HOSTS_MAX, ClusterPhase, ClusterRequest, NetworkMode, Template
 from windrow_master.clusters.request import check_new_name
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.identity.object_shares import Level
 from windrow_master.market.metering import SILENCE_GRACE_NS
+from windrow_master.placement import reasons
 from windrow_master.placement.model import Decision
 from windrow_master.spec import DURATION_MAX_NS
 from windrow_proto.ids import ClusterId
@@ -202,6 +204,9 @@ class ClusterOut(Out):
     phase: str
     reason: str | None
     problem: Annotated[str | None, Field(description="While it runs: which of its hosts does not answer now")]
+    queue: Annotated[
+        QueuedOut | None, Field(description="Its place in the queue; null in lists, and once it does not wait")
+    ]
     steps: list[StepOut]
     workloads: list[WorkloadOut]
     request: KeptRequestOut
@@ -366,8 +371,15 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     view = await services.clusters.get(principal, ClusterId(cluster_id))
     # Cost and running time go on between versions: every receipt moves them.
     running_ns = sum(workload.running_ns for workload in view.workloads)
-    shown = cluster_json(view, None if view.whole is None else view.whole.request.env)
-    return tagged(request, shown, f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}")
+    queued = await _queued(services, principal, view)
+    shown = cluster_json(view, None if view.whole is None else view.whole.request.env, queued)
+    tag = f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}-{queued_tag(queued)}"
+    return tagged(request, shown, tag)
+
+
+async def _queued(services: Services, principal: Principal, view: ClusterView) -> Mapping[str, Any] | None:
+    is_queued = view.cluster.phase is ClusterPhase.QUEUED
+    return await standing_json(services, principal, view.cluster.cluster_id) if is_queued else None
 
 
 @route.delete(
@@ -471,7 +483,7 @@ async def extend_cluster(services: Serving, principal: Asking, cluster_id: str, 
 )
 async def explain_cluster(services: Serving, principal: Asking, cluster_id: str) -> Any:
     """The reasons for the place of a cluster, from the record of that decision."""
-    return explanation_json(await services.clusters.explain(principal, ClusterId(cluster_id)))
+    return explanation_json((await services.clusters.explain(principal, ClusterId(cluster_id)))[1])
 
 
 @route.get("/clusters/{cluster_id}/box", may=Permission.RENT, reach=Reach.OWN, shared=Level.USE, answer=BoxOut)
@@ -504,7 +516,7 @@ async def _followed(
     services: Services, principal: Principal, listener: sse.Listener, first: ClusterView
 ) -> AsyncGenerator[sse.Message]:
     # A waking only says that something changed: what is told is read then, so several changes are told as one.
-    shown = cluster_json(first)
+    shown = cluster_json(first, queued=await _queued(services, principal, first))
     with listener:
         yield sse.Message("cluster", shown, str(first.cluster.version))
         while True:
@@ -516,7 +528,7 @@ async def _followed(
                 yield sse.ALIVE
                 continue
             view = await services.clusters.get(principal, first.cluster.cluster_id)
-            fresh = cluster_json(view)
+            fresh = cluster_json(view, queued=await _queued(services, principal, view))
             if fresh != shown:
                 shown = fresh
                 yield sse.Message("cluster", shown, str(view.cluster.version))
@@ -536,11 +548,14 @@ def _problem(view: ClusterView) -> str | None:
     return f"Not heard from: {', '.join(said)}. The work may go on there; at most {most} s of this silence are charged."
 
 
-def cluster_json(view: ClusterView, env: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """A cluster with its workloads. env: the values that may be shown."""
+def cluster_json(
+    view: ClusterView, env: Mapping[str, str] | None = None, queued: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A cluster with its workloads. env: the values that may be shown. queued: its entry of the queue."""
     return ClusterOut.of(
         view.cluster,
         problem=_problem(view),
+        queue=queued,
         workloads=[WorkloadOut.of(workload) for workload in view.workloads],
         request=_request_json(view.cluster.request, env or {}),
         urls={str(port): url for port, url in view.urls.items()},
@@ -588,15 +603,15 @@ def explanation_json(decision: Decision) -> dict[str, Any]:
     """Return the reasons for the place of a cluster, and those against the other hosts."""
     chosen = decision.chosen
     taken = {member.host_id for member in (chosen, *decision.others) if member is not None}
-    verdicts = [verdict for verdict in decision.verdicts if verdict.host_id not in taken]
     winner = next((v for v in decision.verdicts if chosen is not None and v.host_id == chosen.host_id), None)
-    terms = {} if winner is None else dict(winner.terms)
-    said = ", ".join(f"{name} {value}" for name, value in terms.items())
+    found = None
+    if chosen is not None and winner is not None:
+        found = ChosenOut.of(chosen, score=winner.score, terms=dict(winner.terms))
     return ExplanationOut.of(
         decision,
-        decision="nothing fits" if chosen is None else f"{chosen.host_name} has the best score ({said})",
-        chosen=None if chosen is None else ChosenOut.of(chosen, score=winner.score if winner else None, terms=terms),
-        losers=[LoserOut.of(verdict) for verdict in verdicts],
+        decision=next(iter(reasons.here(decision)), "Nothing fits."),
+        chosen=found,
+        losers=[LoserOut.of(verdict) for verdict in decision.verdicts if verdict.host_id not in taken],
     )
 
 

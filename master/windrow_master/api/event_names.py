@@ -1,9 +1,10 @@
 """Gives ids their names, in events and in the audit log: of hosts, GPUs and relays, and of what else the caller may
 see."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from windrow_master.api import visibility
 from windrow_master.api.answers import EventOut
@@ -26,6 +27,16 @@ from windrow_proto.ids import ClusterId, CommandId, HostId
 
 Names = Mapping[str, str]
 TIER = "tier/"
+OTHERS: Final = {
+    "job": "other work",
+    "cluster": "other work",
+    "account": "another project",
+    "organisation": "your organisation",
+    "user": "somebody else",
+    "service": "a service account",
+}
+"""The words for what a caller may not see the name of. The only organisation that is told of is the caller's."""
+_ACTOR: Final = re.compile(r"\b(?:account|user|service)/(?=[a-z]+_[0-9a-f]{32}\b)")
 _OF_RENTERS = ("cluster.", "job.", "rental.", "terminal.", "tunnel.", "volume.")
 """How the kinds of events begin whose texts have names by renters."""
 
@@ -37,10 +48,28 @@ def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: It
     for row in rows:
         found |= shared_names(services, row.subjects, row.actor, row.text)
     others = {one for row in rows for one in _mentioned(row.subjects, row.actor, row.text)} - found.keys()
-    for one in others:
-        if (name := _kept(uow, one)) and (one == principal.user_id or visibility.sees_subject(uow, principal, one)):
-            found[one] = name
-    return found
+    return found | _seen(uow, principal, others)
+
+
+def _seen(uow: UnitOfWork, principal: Principal, ids: Iterable[str]) -> dict[str, str]:
+    """The names of those that are the caller's to see."""
+    return {
+        one: name
+        for one in ids
+        if (name := _kept(uow, one)) and (one == principal.user_id or visibility.sees_subject(uow, principal, one))
+    }
+
+
+def as_told(services: Services, uow: UnitOfWork, principal: Principal, texts: Sequence[str]) -> list[str]:
+    """Texts with names in the place of ids. What is not the caller's to see is called by its kind."""
+    wanted = {one for text in texts for one in ID.findall(text)}
+    names = shared_names(services, wanted, "")
+    names = {**names, **_seen(uow, principal, wanted - names.keys())}
+
+    def name(one: str) -> str:
+        return names.get(one) or OTHERS.get(one.partition("_")[0]) or one
+
+    return [ID.sub(lambda found: name(found[0]), _ACTOR.sub("", text)) for text in texts]
 
 
 def as_seen(uow: UnitOfWork, principal: Principal, row: EventRow) -> EventRow:

@@ -26,6 +26,7 @@ from windrow_master.api.paging import (
     tagged,
     time_or_none,
 )
+from windrow_master.api.queue_routes import QueuedOut, queued_tag, standing_json
 from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
@@ -110,6 +111,9 @@ class JobOut(Out):
     refusal: Annotated[
         RefusalOut | None,
         Field(description="Why it finds no place now; null in lists, and in an array but for the first"),
+    ]
+    queue: Annotated[
+        QueuedOut | None, Field(description="Its place in the queue; null in lists, and once it does not wait")
     ]
     request: JobRequestOut
     attempts: list[AttemptOut]
@@ -227,7 +231,8 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.jobs.get(principal, JobId(job_id))
     said = "" if view.refusal is None else crc32(repr((view.refusal.reasons, view.refusal.ways)).encode())
-    return tagged(request, job_json(view), f"{view.job.version}-{view.cost}-{said}")
+    queued = await standing_json(services, principal, job_id)
+    return tagged(request, job_json(view, queued), f"{view.job.version}-{view.cost}-{said}-{queued_tag(queued)}")
 
 
 @route.put(
@@ -382,8 +387,8 @@ async def rerun_job(
     return job_json(await services.jobs.rerun(principal, JobId(job_id), idempotency_key, env))
 
 
-def job_json(view: JobView) -> dict[str, Any]:
-    """A job with its attempts."""
+def job_json(view: JobView, queued: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A job with its attempts. queued: its entry of the queue."""
     job, spent = view.job, zip(view.job.attempts, view.spent, strict=True)
     return JobOut.of(
         job,
@@ -393,6 +398,7 @@ def job_json(view: JobView) -> dict[str, Any]:
             for number, (attempt, cost) in enumerate(spent, 1)
         ],
         cost_so_far=money_text(view.cost),
+        queue=queued,
         refusal=None if view.refusal is None else RefusalOut.of(view.refusal),
     )
 

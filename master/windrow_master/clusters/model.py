@@ -209,7 +209,6 @@ class Cluster:
     rental_id: RentalId
     tier: str
     price_per_hour: Microcents
-    decision: bytes
     created_at_ns: int
     reason: str = ""
     steps: tuple[Step, ...] = ()

@@ -359,7 +359,6 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
             "request": restored(ClusterRequest, row["request"]),
             "phase": ClusterPhase(row["phase"]),
             "steps": tuple(Step(**step) for step in row["steps"]),
-            "decision": bytes(row["decision"]),
             "network": NetworkMode(row["network"] or ""),
             "network_reason": row["network_reason"] or "",
             "sealed": bytes(row["sealed"] or b""),

@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
+from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -50,8 +51,7 @@ from windrow_master.market.lookup import charged
 from windrow_master.market.model import PROOF_ACCOUNT, Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
-from windrow_master.placement.model import Decision, Placement, Refusal
-from windrow_master.placement.service import parse_record
+from windrow_master.placement.model import Decision, Placement, Refusal, Verdict
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
@@ -467,14 +467,36 @@ class ClusterService:
 
         await self._store.read(hear)
 
-    async def explain(self, principal: Principal, cluster_id: ClusterId) -> Decision:
-        """The record of why it runs where it runs."""
-        view = await self.get(principal, cluster_id)
-        if not view.cluster.decision:
-            raise NotFound(
-                "The reasons for its host are no longer kept: this machine ended long ago.", subject=cluster_id
-            )
-        return parse_record(view.cluster.decision)
+    async def explain(self, principal: Principal, cluster_id: ClusterId) -> tuple[int, Decision]:
+        """The record of why it runs where it runs, and when that was decided."""
+
+        def read(uow: UnitOfWork) -> tuple[int, Decision]:
+            self._load(uow, principal, cluster_id, _SEES_ALL)
+            found = uow[DecisionRepository].latest(cluster_id)
+            if found is None:
+                said = (
+                    "The reasons for its host are no longer kept: this machine ended long ago, or it has no host yet."
+                )
+                raise NotFound(said, subject=cluster_id)
+            return found
+
+        return await self._store.read(read)
+
+    async def judged(self, account_id: AccountId, request: ClusterRequest, host_id: HostId) -> Verdict:
+        """The finding about one host for this request, as it is now. Raises NotFound."""
+        return await self._store.read(lambda uow: self._placer.judge(uow, request, account_id, host_id))
+
+    async def refusal(self, account_id: AccountId, request: ClusterRequest) -> Refusal | None:
+        """The reasons why a request finds no place now, with what would fit; None: there is a place."""
+
+        def read(uow: UnitOfWork) -> Refusal | None:
+            found = self._starter.placed(uow, account_id, request)
+            if isinstance(found, Refusal):
+                _ = found.ways  # looked for here, in the reader's thread
+                return found
+            return None
+
+        return await self._store.read(read)
 
     async def offers(self) -> tuple[Offer, ...]:
         """Return the offers of the fleet now, by tier."""

@@ -25,9 +25,10 @@ from windrow_master.market.classes import Known, MachineClass, Wanted, classes, 
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.live import Nominated
-from windrow_master.placement.model import Candidate, Placement, Refusal, SlotOffer, Snapshot
-from windrow_master.placement.service import plan
+from windrow_master.placement.model import Candidate, Placement, Refusal, Request, SlotOffer, Snapshot, Verdict
+from windrow_master.placement.service import judge, plan
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import NotFound
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import GpuFacts
 from windrow_proto.units import Bytes, Microcents
@@ -71,10 +72,7 @@ class Placer:
         is_private: its members meet in a network of their own, so that it does not matter whether their hosts see
         each other. among: hosts that alone are looked at; raises Missed where it fits on none of them."""
         snapshot = _open(self.snapshot(uow, request.cpus, None if among is None else among.hosts), but, is_private)
-        wanted = placement_request(request, account_id, self.tie_seed(account_id), is_proof)
-        if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
-            wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
-        wanted, snapshot = self._whereabouts.known(uow, wanted, snapshot)
+        wanted, snapshot = self._wanted(uow, request, account_id, snapshot, is_proof)
         found = plan(wanted, snapshot)
         if among is not None:
             if isinstance(found, Refusal):
@@ -88,6 +86,21 @@ class Placer:
             return found
         then = replace(snapshot, candidates=tuple(by_id.get(one.host_id, one) for one in snapshot.candidates))
         return retried(wanted, found, then, by_id)
+
+    def judge(self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId, host_id: HostId) -> Verdict:
+        """The finding about one host for this request, as it is now. Raises NotFound."""
+        wanted, snapshot = self._wanted(uow, request, account_id, self.snapshot(uow, request.cpus, [host_id]), False)
+        if not snapshot.candidates:
+            raise NotFound("There is no such host. List hosts: windrow host ls", subject=host_id[:64])
+        return judge(wanted, snapshot.candidates[0], snapshot.verification_exists)
+
+    def _wanted(
+        self, uow: UnitOfWork, request: ClusterRequest, account_id: AccountId, snapshot: Snapshot, is_proof: bool
+    ) -> tuple[Request, Snapshot]:
+        wanted = placement_request(request, account_id, self.tie_seed(account_id), is_proof)
+        if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
+            wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
+        return self._whereabouts.known(uow, wanted, snapshot)
 
     def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
         """The hosts on which proofs hold anything, as they will be once these have ended."""

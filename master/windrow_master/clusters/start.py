@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import end_limits
+from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -22,7 +23,6 @@ from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Chosen, Placement, Refusal
-from windrow_master.placement.service import record_bytes
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.sealed import RegistryLogin
@@ -122,7 +122,6 @@ class Starter:
             rental_id=RentalId(""),
             tier="",
             price_per_hour=ready.found.price_per_hour,
-            decision=b"",
             created_at_ns=uow.now_wall_ns,
             needs_login=needs_login,
             version=0,
@@ -187,10 +186,10 @@ class Starter:
             rental_id=RentalId(uow.mint("rental")),
             tier=found.chosen.tier,
             price_per_hour=found.price_per_hour,
-            decision=record_bytes(found.decision),
             network=ready.network.mode,
             network_reason=ready.network.reason[:REASON_MAX],
         )
+        uow[DecisionRepository].add(cluster.cluster_id, uow.now_wall_ns, found.decision)
         said = f"on {names(found)} in tier {placed.tier}"
         return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)
 

@@ -15,7 +15,6 @@ clusters = Table(
     Column("rental_id", String(64), nullable=False),
     Column("tier", String(64), nullable=False),
     Column("price_per_hour", Whole, nullable=False),
-    Column("decision", LargeBinary, nullable=False),
     Column("created_at_ns", Whole, nullable=False),
     Column("reason", Text, nullable=False),
     Column("steps", JSON, nullable=False),
@@ -32,6 +31,15 @@ clusters = Table(
     Column("request_sha256", LargeBinary(32), nullable=False),
     Column("sealed", LargeBinary),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
+)
+
+decisions = Table(
+    "decisions",
+    metadata,
+    Column("cluster_id", String(64), primary_key=True),
+    Column("at_ns", Whole, primary_key=True),
+    Column("engine", Whole, nullable=False),
+    Column("record", LargeBinary, nullable=False),
 )
 
 workloads = Table(

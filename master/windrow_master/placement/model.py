@@ -262,21 +262,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The record of one decision: enough to explain it and to take it again.
+    """The record of one decision: enough to explain it, and to weigh its terms otherwise.
 
-    candidates: the chosen host and the best losers as they were; verdicts: one for each of these, best first.
-    unkept: how many further hosts were looked at, by what was said of them. others: where a request over several hosts
-    runs beside the chosen one, best first.
+    verdicts: of the chosen host and the best of the others, best first. unkept: how many further hosts were looked at,
+    by what was said of them. others: where a request over several hosts runs beside the chosen one, best first.
+    engine: the version of the rules.
     """
 
     request: Request
     weights: Weights
-    verification_exists: bool
-    candidates: tuple[Candidate, ...]
     verdicts: tuple[Verdict, ...]
     unkept: Mapping[str, int]
     chosen: Chosen | None
     others: tuple[Chosen, ...] = ()
+    engine: int = 1
 
 
 @dataclass(frozen=True, slots=True)

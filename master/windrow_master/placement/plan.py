@@ -14,6 +14,8 @@ The score of a fitting host is the weighted sum of five terms, each from 0 to 10
     grade     1000 for tier grade A, 800 for B, 600 for C or none
 """
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Final
@@ -37,7 +39,10 @@ from windrow_master.placement.refusal import Placed, explain, ways
 from windrow_proto.units import MICROCENTS_PER_UNIT, Bytes, Microcents, money_text
 
 KEPT_LOSERS: Final = 16
-"""How many hosts beside the chosen one a record keeps whole: enough to explain, small enough to store."""
+"""How many hosts beside the chosen one a record names: enough to explain, small enough to store."""
+ENGINE: Final = 2
+"""The version of these rules: the terms, and what they are."""
+FITS: Final = "it fits, with a lower score"
 DEFAULT_WEIGHTS: Final = Weights()
 Fitting = tuple[Candidate, Verdict, Chosen]
 """A host that fits, with what was found about it and how it would take the request."""
@@ -53,8 +58,7 @@ def plan(request: Request, snapshot: Snapshot, weights: Weights = DEFAULT_WEIGHT
     snapshot = replace(snapshot, candidates=tuple(one for one in snapshot.candidates if _is_asked(request, one)))
     found = _search(request, snapshot, weights)
     fitting = found.members + [entry for entry in found.fitting if entry not in found.members]
-    verdicts = [(host, Verdict(host.host_id, host.host_name, reason=miss.text)) for host, miss in found.refused]
-    decision = _record(request, snapshot, weights, fitting, verdicts)
+    decision = _record(request, weights, fitting, found.refused)
     if found.members:
         return Placement(tuple(chosen for _, _, chosen in found.members), decision)
 
@@ -92,9 +96,7 @@ def _search(request: Request, snapshot: Snapshot, weights: Weights) -> _Found:
         if isinstance(answer, Miss):
             refused.append((candidate, answer))
         else:
-            terms = _terms(request, candidate, answer)
-            verdict = Verdict(candidate.host_id, candidate.host_name, _weigh(terms, weights), terms)
-            fitting.append((candidate, verdict, answer))
+            fitting.append((candidate, _verdict(request, candidate, answer, weights), answer))
     fitting.sort(key=lambda entry: (-_score(entry), _tie(request.tie_seed, entry[0].host_id)))
     refused.sort(key=lambda entry: _tie(request.tie_seed, entry[0].host_id))
     members = together(request, fitting)
@@ -172,49 +174,49 @@ def _price(entries: list[Fitting]) -> Microcents:
     return Microcents(sum(chosen.price_per_hour for _, _, chosen in entries))
 
 
-def replay(decision: Decision, weights: Weights | None = None) -> Decision:
-    """Take the decision again from its own record; with other weights it answers "what if that counted more".
+def judge(request: Request, host: Candidate, verification_exists: bool) -> Verdict:
+    """The finding about one host alone, as it is now."""
+    if not _is_asked(request, host):
+        kinds = ("simulated", "real") if host.simulated else ("real", "simulated")
+        return Verdict(host.host_id, host.host_name, reason="it is a {} host, and a {} one is asked for".format(*kinds))
+    answer = fit(request, host, verification_exists)
+    if isinstance(answer, Miss):
+        return _refused(host, answer)
+    return _verdict(request, host, answer, DEFAULT_WEIGHTS)
 
-    With the recorded weights the result equals the record (test_plan.py). The hosts that the record did not keep
-    cannot win a replay.
-    """
-    snapshot = Snapshot(decision.candidates, decision.verification_exists)
-    again = plan(decision.request, snapshot, weights or decision.weights).decision
-    return Decision(
-        again.request,
-        again.weights,
-        again.verification_exists,
-        again.candidates,
-        again.verdicts,
-        decision.unkept,
-        again.chosen,
-        again.others,
-    )
+
+def reweighed(decision: Decision, weights: Weights) -> tuple[Verdict, ...]:
+    """The hosts that the record names and that fitted, best first by these weights. Others cannot win."""
+    scored = (replace(one, score=weigh(one.terms, weights)) for one in decision.verdicts if one.score is not None)
+    return tuple(sorted(scored, key=lambda one: (-(one.score or 0), _tie(decision.request.tie_seed, one.host_id))))
+
+
+def _verdict(request: Request, host: Candidate, chosen: Chosen, weights: Weights) -> Verdict:
+    terms = _terms(request, host, chosen)
+    return Verdict(host.host_id, host.host_name, weigh(terms, weights), terms)
+
+
+def _refused(host: Candidate, miss: Miss) -> Verdict:
+    return Verdict(host.host_id, host.host_name, reason=miss.text)
 
 
 def _record(
-    request: Request,
-    snapshot: Snapshot,
-    weights: Weights,
-    fitting: list[Fitting],
-    refused: list[tuple[Candidate, Verdict]],
+    request: Request, weights: Weights, fitting: list[Fitting], refused: list[tuple[Candidate, Miss]]
 ) -> Decision:
-    entries = [(candidate, verdict) for candidate, verdict, _ in fitting] + refused
     most = KEPT_LOSERS + request.hosts
-    kept, rest = entries[:most], entries[most:]
-    unkept: dict[str, int] = {}
-    for _, verdict in rest:
-        said = verdict.reason or "it fits, with a lower score"
-        unkept[said] = unkept.get(said, 0) + 1
+    left = max(0, most - len(fitting))
+    kept = [verdict for _, verdict, _ in fitting[:most]] + [_refused(*one) for one in refused[:left]]
+    unkept = Counter(miss.label for _, miss in refused[left:])
+    if len(fitting) > most:
+        unkept[FITS] = len(fitting) - most
     return Decision(
         request,
         weights,
-        snapshot.verification_exists,
-        tuple(candidate for candidate, _ in kept),
-        tuple(verdict for _, verdict in kept),
-        unkept,
+        tuple(kept),
+        dict(unkept),
         fitting[0][2] if fitting else None,
         tuple(chosen for _, _, chosen in fitting[1 : request.hosts]),
+        ENGINE,
     )
 
 
@@ -233,14 +235,9 @@ def _terms(request: Request, host: Candidate, chosen: Chosen) -> dict[str, int]:
     }
 
 
-def _weigh(terms: dict[str, int], weights: Weights) -> int:
-    return (
-        terms["cost"] * weights.cost
-        + terms["packing"] * weights.packing
-        + terms["trust"] * weights.trust
-        + terms["home"] * weights.home
-        + terms["grade"] * weights.grade
-    )
+def weigh(terms: Mapping[str, int], weights: Weights) -> int:
+    """The score: each term by its weight."""
+    return sum(value * getattr(weights, name) for name, value in terms.items())
 
 
 def _tie(seed: str, host_id: str) -> bytes:

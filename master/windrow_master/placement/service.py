@@ -1,7 +1,6 @@
-"""The interface of placement for other packages: deciding, deciding again, and the record as bytes. It keeps no
-state."""
+"""The interface of placement for other packages: deciding, and the record as bytes. It keeps no state."""
 
-from windrow_master.placement.plan import plan, replay
+from windrow_master.placement.plan import judge, plan
 from windrow_master.placement.record import parse_record, record_bytes
 
-__all__ = ["parse_record", "plan", "record_bytes", "replay"]
+__all__ = ["judge", "parse_record", "plan", "record_bytes"]

@@ -60,6 +60,11 @@ class Hold:
     level: int = -1
     is_run: bool = False
 
+    @property
+    def is_open(self) -> bool:
+        """True of a run of which nothing says when it ends."""
+        return self.is_run and self.until_ns == self.from_ns and self.limit_ns == FOREVER
+
     def ends_ns(self, now_ns: int) -> int:
         """When it is expected to end; for what runs in the future."""
         if not self.is_run or self.until_ns > now_ns:
@@ -75,6 +80,16 @@ class Reservation:
     entry: Entry
     start_ns: int
     places: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A host that is large enough for an entry, and what holds too much of it: entries, or maintenance. free_ns: when
+    there is expected to be room; None: nothing says when that ends. Empty: there is room now."""
+
+    host_id: str
+    by: tuple[str, ...]
+    free_ns: int | None
 
 
 class RunTimes:
@@ -221,9 +236,25 @@ class Profile:
             host = self._hosts[host_id]
             if host.cards(entry, now_ns, _end(now_ns, run_ns), now_ns) is None:
                 heeded = (one for one in host.heeded(entry, None) if not one.is_run and one.until_ns > now_ns)
-                if (first := min(heeded, key=lambda one: one.from_ns, default=None)) is not None:
+                if (first := min(heeded, key=_order, default=None)) is not None:
                     found[host_id] = first
         return found
+
+    def holders(self, entry: Entry, run_ns: int | None, now_ns: int, host_id: str | None = None) -> list[Holder]:
+        """The hosts that are large enough for it, or this one, those that are free first at the front. O(hosts)."""
+        found = list[Holder]()
+        for one, host in islice(self._fitting(entry), HOSTS_MAX):
+            if host_id not in (None, one):
+                continue
+            first = host.first(entry, run_ns, now_ns, is_refused=False)
+            end_ns = _end(now_ns, run_ns) if first is None else first
+            holds = [
+                each for each in host.heeded(entry, None) if each.from_ns < end_ns and each.ends_ns(now_ns) > now_ns
+            ]
+            by = () if first == now_ns else tuple(each.by for each in holds)
+            is_open = any(each.is_open for each in holds) and bool(by)
+            found.append(Holder(one, by, None if is_open else first))
+        return sorted(found, key=lambda one: (FOREVER if one.free_ns is None else one.free_ns, one.host_id))
 
     def reserve(self, entry: Entry, run_ns: int | None, now_ns: int, *, is_refused: bool = True) -> Reservation | None:
         """Keep the places that it can have first; what it has stays until its time has passed. is_refused: it cannot
@@ -366,6 +397,11 @@ _Key = tuple[Need, Hashable, PriorityClass]
 
 def _key(entry: Entry) -> _Key:
     return entry.need, entry.shape, entry.priority_class
+
+
+def _order(hold: Hold) -> tuple[int, int, str]:
+    """Of holds from the same time on, that of the first class is told."""
+    return hold.from_ns, hold.level, hold.by
 
 
 def _end(start_ns: int, run_ns: int | None) -> int:

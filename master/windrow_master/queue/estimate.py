@@ -7,15 +7,15 @@ intervals hold whatever the plan is worth (adaptive conformal inference, Gibbs a
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from typing import Final
 
-from windrow_master.queue.backfill import DRAIN, Profile, RunTimes
-from windrow_master.queue.model import Entry, When
+from windrow_master.queue.backfill import DRAIN, Hold, Profile, Reservation, RunTimes
+from windrow_master.queue.model import MILLI, Entry, Need, When
 from windrow_master.queue.order import Queue, Waits
-from windrow_proto.units import DAY, MINUTE, SECOND, time_text
+from windrow_proto.units import DAY, GIB, MIB, MINUTE, SECOND, time_text
 
 NAMES_SHOWN: Final = 3
 """Pools that a line names; what suits more of them is called by its amount alone."""
@@ -118,8 +118,34 @@ class Estimator:
         )
 
 
-def why(queue: Queue, profile: Profile, times: RunTimes, entry_id: str, place: int | None, now_ns: int) -> str:
-    """One line that says why it still waits. place: in the queue, from 1. O(hosts)."""
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The hosts that have room for an entry now. free: how many; allowed: how many of them it may have; hold: the first
+    reservation or maintenance that keeps it off the others."""
+
+    free: int
+    allowed: int
+    hold: Hold | None
+
+
+def room(profile: Profile, entry: Entry, run_ns: int | None, now_ns: int) -> Room:
+    """The hosts that have room for an entry now. run_ns: for how long; None: unknown. O(hosts)."""
+    free, closed = profile.free(entry, now_ns), profile.closed(entry, run_ns, now_ns)
+    holds = (closed[one] for one in free & closed.keys())
+    hold = min(holds, key=lambda one: (one.from_ns, one.level, one.by), default=None)
+    return Room(len(free), len(free - closed.keys()), hold)
+
+
+def why(
+    queue: Queue,
+    reservations: Mapping[str, Reservation],
+    room: Room | None,
+    entry_id: str,
+    place: int | None,
+    now_ns: int,
+) -> str:
+    """One line that says why it still waits, with ids in the place of names. room: None: not known now. place: in the
+    queue, from 1."""
     entry, state = queue.entry(entry_id), queue.state(entry_id)
     if state is not Waits.READY:
         return _obstacle(queue, entry, state, now_ns)
@@ -130,24 +156,23 @@ def why(queue: Queue, profile: Profile, times: RunTimes, entry_id: str, place: i
     ):
         if node is not None:
             return f"This {text.format(node)}."
-    start = f"{ordinal(place)} in the queue" if place else "In the queue"
-    run_ns = times.expected_ns(entry)
-    own = profile.reservations.get(entry_id)
+    start, own = f"{ordinal(place)} in the queue" if place else "In the queue", reservations.get(entry_id)
     if own is not None:
         hosts = ", ".join(host_id for host_id, _ in own.places[:3])
         return f"{start}: {hosts} is reserved for it from about {clock_text(own.start_ns, now_ns)}."
-    what, free, closed = _need_text(entry), profile.free(entry, now_ns), profile.closed(entry, run_ns, now_ns)
-    if not free:
+    what = _need_text(entry)
+    if room is None:
+        return f"{start} for {what}."
+    if not room.free:
         return f"{start}: no host has {what} free."
-    if len(free) < entry.need.hosts:
-        return f"{start}: {len(free)} of {entry.need.hosts} hosts have {what} free."
-    if len(free - closed.keys()) >= entry.need.hosts:
-        return f"{start}: {what} are free, and the entries before it are placed first."
-    hold = min((closed[one] for one in free & closed.keys()), key=lambda one: one.from_ns)
-    since = clock_text(hold.from_ns, now_ns)
-    if hold.by == DRAIN:
-        return f"{start}: maintenance begins at {since} where {what} are free, and it might not end before."
-    return f"{start}: the {what} that are free are reserved for {hold.by} from about {since}."
+    if room.free < entry.need.hosts:
+        return f"{start}: {room.free} of {entry.need.hosts} hosts have {what} free."
+    if room.allowed >= entry.need.hosts or room.hold is None:
+        return f"{start}: hosts have {what} free, and the entries before it are placed first."
+    since = clock_text(room.hold.from_ns, now_ns)
+    if room.hold.by == DRAIN:
+        return f"{start}: maintenance begins at {since} on hosts that have {what} free, and it might not end before."
+    return f"{start}: the hosts that have {what} free are reserved for {room.hold.by} from about {since}."
 
 
 def _obstacle(queue: Queue, entry: Entry, state: Waits, now_ns: int) -> str:
@@ -170,8 +195,21 @@ def _need_text(entry: Entry) -> str:
     names = sorted({pool.partition(" #")[0] for pool in need.pools})
     pools = f" of {' or '.join(names)}" if 0 < len(names) <= NAMES_SHOWN else ""
     if need.cards:
-        return f"{need.cards if need.milli == 1000 else need.milli / 1000:g} GPUs{pools}"
-    return f"{need.cpus / 1000:g} CPUs{pools}"
+        cards = need.cards if need.milli == MILLI else need.milli / MILLI
+        return f"{cards:g} GPU{'s' if cards > 1 else ''}{pools}"
+    return f"{need.cpus / MILLI:g} CPU{'s' if need.cpus > MILLI else ''}{pools}"
+
+
+def asks_text(need: Need) -> str:
+    """All that it asks for, in words: 2 x (8 GPUs, 64 CPUs, 128 GiB)."""
+    cards = need.cards if need.milli == MILLI else need.milli / MILLI
+    parts = [
+        f"{cards:g} GPU{'' if cards <= 1 else 's'}" if need.cards else "",
+        f"{need.cpus / MILLI:g} CPU{'' if need.cpus <= MILLI else 's'}" if need.cpus else "",
+        f"{need.memory * MIB / GIB:.3g} GiB" if need.memory else "",
+    ]
+    said = ", ".join(part for part in parts if part) or "a place"
+    return f"{need.hosts} x ({said})" if need.hosts > 1 else said
 
 
 def ordinal(place: int) -> str:

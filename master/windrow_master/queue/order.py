@@ -226,6 +226,13 @@ class Queue:
         """The jobs that it still comes after."""
         return dict(self._one(entry_id).after)
 
+    def count(self, leaves: frozenset[str] | None) -> tuple[int, int]:
+        """How many wait, and how many run, of these leaves; None: of all."""
+        if leaves is None:
+            return len(self._waiting), len(self._running)
+        waiting = sum(one.entry.leaf in leaves for one in self._waiting.values())
+        return waiting, sum(one.leaf in leaves for one in self._running.values())
+
     def running(self, array: str) -> int:
         """How many of an array run."""
         return sum(one in self._running for one in self._arrays[array].admitted) if array in self._arrays else 0

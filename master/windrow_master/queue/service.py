@@ -9,13 +9,14 @@ that neither a look nor the thread ever sees half of one.
 """
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.loops import Boundary, ends_alone, when_due
-from windrow_master.queue.backfill import PASSED, Look, Profile, RunTimes
-from windrow_master.queue.estimate import Estimate, Estimator, why
+from windrow_master.queue.backfill import PASSED, Holder, Look, Profile, Reservation, RunTimes
+from windrow_master.queue.estimate import Estimate, Estimator, Room, room, why
 from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
@@ -44,9 +45,12 @@ ESTIMATE_SOON_NS: Final = 3 * SECOND
 """After the last estimate, where something was put since."""
 ESTIMATE_REST: Final = 10
 """Times as long as the last one took, at least, until the next."""
+ROOMS_MAX: Final = 16
+"""Kinds of entries for which a list looks at all hosts: 10 ms each for a thousand. Others have a shorter line."""
 TOLD_MAX: Final = 64
 """Entries of one shape that are told in one look why they wait; the others are told in the next ones."""
 PAST_NS: Final = 4 * HALF_LIFE_NS
+NO_PLACE: Final = 2**62
 LOOK: Final = "look"
 MET_BUG: Final = "The Master met a bug with this; it tries again."
 
@@ -74,6 +78,21 @@ class Standing:
     place: int | None
     estimate: Estimate | None
 
+    @property
+    def rank(self) -> tuple[int, str]:
+        """Its place in lists: what has no place comes last, the oldest first."""
+        return self.place or NO_PLACE, self.entry.entry_id
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Entries that wait, and entries that run. held, scored: how many intervals of estimates held, of how many."""
+
+    waiting: int
+    running: int
+    held: int
+    scored: int
+
 
 class QueueService:
     """Used on the loop. Methods that change something take effect in the next look."""
@@ -88,7 +107,9 @@ class QueueService:
         self._shapes: dict[str, _Shape] = {}
         self._alike: dict[_Shape, set[str]] = {}
         self._wanted_leaves: set[str] = set()
-        self._why: dict[str, str] = {}
+        self._rooms: dict[Hashable, Room] = {}
+        self._ranked: list[tuple[int, str]] = []
+        self._reservations: Mapping[str, Reservation] = {}
         self._is_planning = False
         self._tries: dict[_Shape, _Tries] = {}
         self._retries, self._depth = 0, PASSED
@@ -158,33 +179,57 @@ class QueueService:
         return len(self.queue)
 
     def standing(self, entry_id: str) -> Standing:
-        """Raises NotFound where nothing waits under this id."""
-        now_ns, place = self._clock.wall_ns(), self._places.get(entry_id)
+        """Raises NotFound where nothing waits under this id. Its line has ids in the place of names."""
+        return self._standing(entry_id, looks=True)
+
+    def standings(
+        self, leaves: frozenset[str] | None, limit: int, after: tuple[int, str] = (0, "")
+    ) -> Sequence[Standing]:
+        """The first in the order in which they are to start, then those that are not ready. leaves: of these alone.
+        after: the rank of the last one before these."""
+        found = list[Standing]()
+        for _, entry_id in self._ranked[bisect_right(self._ranked, after) :]:
+            try:
+                if leaves is None or self.queue.entry(entry_id).leaf in leaves:
+                    found.append(self._standing(entry_id, looks=len(self._rooms) < ROOMS_MAX))
+            except NotFound:
+                continue  # it started meanwhile
+            if len(found) == limit:
+                break
+        return found
+
+    def totals(self, leaves: frozenset[str] | None) -> Totals:
+        """The counts of these leaves; None: of all."""
+        waiting, running = self.queue.count(leaves)
+        return Totals(waiting, running, self.estimator.held, self.estimator.scored)
+
+    def holders(self, entry_id: str, host_id: str | None = None) -> Sequence[Holder]:
+        """The hosts that are large enough for what waits under this id, with what keeps it off each: the first to be
+        free first. host_id: of this one alone. Empty while a plan is made. Raises NotFound."""
         entry = self.queue.entry(entry_id)
-        if not self._is_planning:  # else the thread has the profile
-            self._why[entry_id] = why(self.queue, self.profile, self.times, entry_id, place, now_ns)
+        if self._is_planning:
+            return ()
+        run_ns = self.times.expected_ns(entry)
+        return self.profile.holders(entry, run_ns, self._clock.wall_ns(), host_id)
+
+    def _standing(self, entry_id: str, *, looks: bool) -> Standing:
+        """looks: at all hosts, unless that is known since the last change."""
+        entry, state = self.queue.entry(entry_id), self.queue.state(entry_id)
+        now_ns, place = self._clock.wall_ns(), self._places.get(entry_id)
+        run_ns = self.times.expected_ns(entry)
+        key = entry.need, entry.priority_class, run_ns
+        if state is Waits.READY and looks and key not in self._rooms and not self._is_planning:
+            self._rooms[key] = room(self.profile, entry, run_ns, now_ns)
+        # While a plan is made, the thread has the profile.
+        reservations = self._reservations if self._is_planning else self.profile.reservations
         return Standing(
             entry=entry,
-            state=self.queue.state(entry_id),
-            why=self._why.get(entry_id, ""),
+            state=state,
+            why=why(self.queue, reservations, self._rooms.get(key), entry_id, place, now_ns),
             factors=self.queue.factors(entry_id, now_ns),
             place=place,
             estimate=self._estimates.get(entry_id),
         )
-
-    def standings(self, leaves: frozenset[str] | None, limit: int) -> list[Standing]:
-        """The first in the order in which they are to start, then those that are not ready. leaves: of these alone."""
-        ids = [*sorted(self._places, key=self._places.__getitem__), *(set(self._sources) - self._places.keys())]
-        found = list[Standing]()
-        for entry_id in ids:
-            try:
-                if leaves is None or self.queue.entry(entry_id).leaf in leaves:
-                    found.append(self.standing(entry_id))
-            except NotFound:
-                continue  # it started, or a change of it is still to be made
-            if len(found) == limit:
-                break
-        return found
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -197,20 +242,24 @@ class QueueService:
         for change in changes:
             with ends_alone("queue_change"):
                 change()
+        self._rooms = {}
         if len(self.queue):
             await self._look()
             if self._clock.monotonic_ns() >= self._estimate_due_ns:
                 with ends_alone("queue_estimate"):
                     await self._estimate()
+        self._rooms = {}
         now_ns = self._clock.wall_ns()
         ready = self.queue.first(now_ns, FIRST, is_capped=False)
         self._places = {entry.entry_id: at for at, entry in enumerate(ready, 1)}
+        self._ranked = sorted((self._places.get(one, NO_PLACE), one) for one in self._sources)
         self._plan_next()
 
     async def _estimate(self) -> None:
         plan, now_ns, self._is_planning = self.estimator.plan, self._clock.wall_ns(), True
         began_ns = self._clock.monotonic_ns()
         self._estimate_due_ns = began_ns + ESTIMATE_NS
+        self._reservations = dict(self.profile.reservations)
         try:
             self._estimates = await asyncio.to_thread(plan, self.queue, self.profile, self.times, now_ns)
         finally:
@@ -344,7 +393,6 @@ class QueueService:
         """It waits no more, or is put anew."""
         del self._sources[entry_id]
         self._told.pop(entry_id, None)
-        self._why.pop(entry_id, None)
         self._faults.forget(entry_id)
         self._unfile(entry_id)
 

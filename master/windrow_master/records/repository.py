@@ -15,10 +15,9 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    update,
 )
 
-from windrow_master.clusters.tables import clusters, workloads
+from windrow_master.clusters.tables import clusters, decisions, workloads
 from windrow_master.fleet.tables import commands, dead_letters, gaps
 from windrow_master.identity.tables import api_tokens, join_tokens, sessions, sign_in_links
 from windrow_master.market.tables import balances, receipts, rental_lines, rentals
@@ -88,7 +87,9 @@ _BELOW: Final = and_(
 )
 """Running times are sums: of a rental that is closed, and so has an end, the greatest proves all those below it. It may
 close long after its end, with what its host says when it comes back."""
-_DECIDED: Final = and_(clusters.c.ended_at_ns < _BEFORE, func.length(clusters.c.decision) > 0)
+_OVER: Final = select(clusters.c.cluster_id).where(
+    clusters.c.cluster_id == decisions.c.cluster_id, clusters.c.ended_at_ns < _BEFORE
+)
 
 _KINDS: Final[Mapping[Record, _Kind]] = {
     Record.EVENTS: _events(),
@@ -103,10 +104,7 @@ _KINDS: Final[Mapping[Record, _Kind]] = {
         commands, and_(_done(commands, commands.c.command_id), commands.c.command_id.not_in(_ORDERED_END))
     ),
     Record.RECEIPTS: _kind(receipts, _BELOW),
-    Record.DECISIONS: _Kind(
-        select(clusters.c.cluster_id).where(clusters.c.cluster_id < bindparam("before_id"), _DECIDED),
-        Made(update(clusters).where(_is_it(clusters), clusters.c.ended_at_ns.is_not(None)).values(decision=b"")),
-    ),
+    Record.DECISIONS: _kind(decisions, and_(decisions.c.cluster_id < bindparam("before_id"), _OVER.exists())),
     Record.GAPS: _kind(gaps, gaps.c.at_ns < _BEFORE),
     Record.DEAD_LETTERS: _kind(dead_letters, dead_letters.c.at_ns < _BEFORE),
     Record.DELIVERIES: _kind(deliveries, deliveries.c.done_at_ns < _BEFORE),
@@ -142,5 +140,5 @@ class RecordRepository(Repository):
         return [{f"was_{name}": value for name, value in row._mapping.items()} for row in rows]
 
     def let_go(self, what: Record, keys: Sequence[Mapping[str, Any]]) -> None:
-        """Remove these; of clusters only the record of why they ran where they ran."""
+        """Remove these."""
         _KINDS[what].forget.run_all(self._connection, keys)

@@ -21,8 +21,10 @@ WORTHLESS_NS: Final = 30 * DAY
 """The age at which secrets are deleted that open nothing any more, so that who tries one is told why until then:
 tokens, sessions, sign-in links."""
 DONE_NS: Final = 90 * DAY
-"""The age at which ended records are deleted: operations, commands, reasons of placements, receipts below the last
-one of a rental that is paid."""
+"""The age at which ended records are deleted: operations, commands, receipts below the last one of a rental that is
+paid."""
+DECIDED_NS: Final = 30 * DAY
+"""The age at which the reasons of placements are deleted, from the end of what was placed."""
 ALERTS_NS: Final = 400 * DAY
 """The age at which resolved alerts go, with their messages: reports compare a month with that of a year before."""
 EVERY_NS: Final = 6 * HOUR
@@ -87,7 +89,7 @@ def rules(retention: RecordRetention) -> Sequence[Rule]:
         Rule(Record.OPERATIONS, DONE_NS),
         Rule(Record.COMMANDS, DONE_NS),
         Rule(Record.RECEIPTS, DONE_NS),
-        Rule(Record.DECISIONS, DONE_NS),
+        Rule(Record.DECISIONS, DECIDED_NS),
         Rule(Record.GAPS, DONE_NS),
         Rule(Record.DEAD_LETTERS, DONE_NS),
         Rule(Record.EMPTY_HOLDS, 0),

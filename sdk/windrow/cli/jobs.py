@@ -138,7 +138,7 @@ def job_submit(
         "await_files": files or script is not None,
         **{name: [job_id(api, one) for one in asked[name] or []] or None for name in AFTER},
         **(parse_array(array) if array is not None else {}),
-        "begin_at": parse_begin(asked["begin_at"], datetime.now().astimezone()) if asked["begin_at"] else asked["begin_at"],
+        "begin_at": asked["begin_at"] and parse_begin(asked["begin_at"], datetime.now().astimezone()),
         "host_id": resolving.host(api, asked["host_id"]),
         "packages": [*(read_requirements(requirements) if requirements else []), *(packages or [])] or None,
     }

@@ -19,7 +19,6 @@ def cluster(phase: ClusterPhase) -> Cluster:
         RentalId("rental_a"),
         "cpu/B",
         Microcents(1),
-        b"{}",
         NOW,
     )
 

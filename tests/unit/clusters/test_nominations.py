@@ -59,7 +59,7 @@ async def test_a_cluster_runs_on_a_nominated_host_and_the_record_says_how_it_was
         await joined(m, 30)
         view = await m.create(**ASKED)
         assert counts(m) == Counts(nominated=1, rebuilt=1)
-        decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
+        _, decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
         assert decision.chosen is not None
         assert decision.chosen.host_id == view.workloads[0].host_id
         assert len(decision.verdicts) == NOMINATED_MAX

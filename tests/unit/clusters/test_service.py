@@ -369,7 +369,8 @@ async def test_why_it_runs_there_is_answered_from_the_record(m):
     m.join(OTHER)
     m.decide(AdminEvent.DRAIN, OTHER)
     view = await m.create()
-    decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
+    at_ns, decision = await m.clusters.explain(principal(), view.cluster.cluster_id)
+    assert at_ns == m.clock.wall_ns()
     assert isinstance(decision, Decision) and decision.chosen is not None
     assert decision.chosen.host_id == HOST
     assert [verdict.reason for verdict in decision.verdicts if verdict.reason] == ["takes no new work (it is draining)"]

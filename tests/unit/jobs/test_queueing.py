@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.clusters.world import ALL_ROLES, HOST, OPERATOR, OTHER, STRANGER, principal
+from tests.unit.clusters.world import HOST, OPERATOR, OTHER, STRANGER, principal
 from tests.unit.jobs.world import FOLDER, once, world
 from windrow_master.clusters.messages import EntryOf
+from windrow_master.identity.model import ALL_ROLES
 from windrow_master.jobs import answers
 from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
@@ -35,7 +36,7 @@ async def clear(it, spec, host=HOST):
 
 async def order(it, host=HOST):
     """The names of all jobs in the order in which they start on the one host."""
-    found = []
+    found: list[str] = []
     while True:
         it.clock.advance(40 * SECOND)
         await it.tick(2)

@@ -16,8 +16,8 @@ from windrow_master.placement.model import (
     Snapshot,
     Weights,
 )
-from windrow_master.placement.plan import KEPT_LOSERS, plan, replay
-from windrow_master.placement.record import parse_record, record_bytes
+from windrow_master.placement.plan import KEPT_LOSERS, plan, reweighed
+from windrow_master.placement.record import RECORD_MAX, parse_record, record_bytes
 from windrow_proto.ids import AccountId, GpuUuid, HostId, SlotId
 from windrow_proto.model import Isolation
 from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, MINUTE, Bytes, Microcents
@@ -232,18 +232,20 @@ def test_equal_hosts_share_the_load_fairly_and_the_order_of_the_list_does_not_ma
     busy=st.lists(st.booleans(), min_size=24, max_size=24),
     weights=st.builds(Weights, st.integers(0, 5), st.integers(0, 5)),
 )
-def test_a_record_read_back_and_replayed_gives_the_same_bytes(
+def test_a_record_read_back_gives_the_same_bytes_and_the_same_order(
     asked: Request, busy: list[bool], weights: Weights
 ) -> None:
     hosts = tuple(
         host(f"h{number}", replace(gpu(0, f"h{number}"), taken="in use" if flag else None), cpu(f"h{number}"))
         for number, flag in enumerate(busy)
     )
-    record = record_bytes(plan(asked, Snapshot(hosts), weights).decision)
+    decision = plan(asked, Snapshot(hosts), weights).decision
+    record = record_bytes(decision)
     read = parse_record(record)
-    assert record_bytes(read) == record
-    assert record_bytes(replay(read)) == record
-    assert len(read.candidates) == KEPT_LOSERS + 1
+    assert record_bytes(read) == record and len(record) <= RECORD_MAX
+    assert read == decision
+    assert reweighed(read, weights) == tuple(one for one in read.verdicts if one.score is not None)
+    assert len(read.verdicts) == KEPT_LOSERS + 1
     assert sum(read.unkept.values()) == len(hosts) - KEPT_LOSERS - 1
 
 
@@ -252,8 +254,26 @@ def test_a_record_answers_what_if_cost_weighed_more() -> None:
     cheap = host("b", gpu(0, "b", cents=100))
     decision = placed(plan(request(gpus=1), Snapshot((near, cheap)), Weights(cost=1, trust=9))).decision
     assert decision.chosen is not None and decision.chosen.host_id == "host_a"
-    other = replay(decision, Weights(cost=20)).chosen
-    assert other is not None and other.host_id == "host_b"
+    assert reweighed(decision, Weights(cost=20))[0].host_id == "host_b"
+
+
+def test_a_record_is_never_larger_than_its_limit_and_counts_whom_it_does_not_name() -> None:
+    def odd(number: int) -> str:
+        return "".join(chr(0x4E00 + (number * 7919 + at * 104729) % 20_000) for at in range(100))
+
+    hosts = tuple(own(odd(number)) for number in range(80))
+    decision = placed(
+        plan(
+            gang(60, labels=tuple(odd(one)[:9] for one in range(9))),
+            Snapshot(tuple(replace(one, labels=tuple(odd(at)[:9] for at in range(9))) for one in hosts)),
+        )
+    ).decision
+    record = record_bytes(decision)
+    read = parse_record(record)
+    assert len(record) <= RECORD_MAX
+    assert read.chosen is not None and decision.chosen is not None and read.chosen.host_id == decision.chosen.host_id
+    named = len(read.verdicts) + sum(read.unkept.values())
+    assert named == 80 == len(decision.verdicts) + sum(decision.unkept.values())
 
 
 # --- slices -----------------------------------------------------------------------------------------------------------
@@ -375,9 +395,8 @@ def test_containers_on_several_hosts_need_no_host_to_see_another_and_do_not_mix_
     assert "only 2 of the 2 hosts" in first and "at most 1" in first
 
 
-def test_a_decision_over_several_hosts_replays_and_survives_its_record() -> None:
+def test_a_decision_over_several_hosts_survives_its_record() -> None:
     decision = placed(plan(gang(2), Snapshot(tuple(own(name) for name in "abcd")))).decision
-    assert replay(decision) == decision
     assert parse_record(record_bytes(decision)) == decision
 
 

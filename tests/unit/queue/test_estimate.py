@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.queue.cluster import BEGAN, MILLI, job, projects, tree
 from windrow_master.queue.backfill import Host, Profile, RunTimes
-from windrow_master.queue.estimate import FEW, Estimate, Estimator, ordinal, why
+from windrow_master.queue.estimate import FEW, Estimate, Estimator, ordinal, room, why
 from windrow_master.queue.model import Need, PriorityClass, When
 from windrow_master.queue.order import Queue
 from windrow_master.queue.shares import Node
@@ -33,7 +33,9 @@ class Scene:
         self.profile.reserve(self.queue.entry(name), 2 * HOUR, BEGAN)
 
     def why(self, place: int | None = 2) -> str:
-        return why(self.queue, self.profile, TIMES, "asks", place, BEGAN)
+        entry, kept = self.queue.entry("asks"), self.profile.reservations
+        seen = room(self.profile, entry, TIMES.expected_ns(entry), BEGAN)
+        return why(self.queue, kept, seen, "asks", place, BEGAN)
 
 
 def ceiling(scene: Scene, share: int) -> None:
@@ -72,7 +74,7 @@ def head_reserves(scene: Scene) -> None:
 
 
 SECOND_IN = "2nd in the queue: "
-BEFORE = "are free, and the entries before it are placed first."
+BEFORE = "free, and the entries before it are placed first."
 CASES: list[tuple[dict[str, Any], Callable[[Scene], None], str]] = [
     ({"held_by": "ada"}, nothing, "Held by ada until it is released."),
     ({}, gone, "Its share p0 is deleted: it cannot start."),
@@ -85,14 +87,18 @@ CASES: list[tuple[dict[str, Any], Callable[[Scene], None], str]] = [
     (
         {"need": Need(cards=2, pools=frozenset({"a100"}))},
         head_reserves,
-        f"{SECOND_IN}the 2 GPUs of a100 that are free are reserved for head from about 23:13.",
+        f"{SECOND_IN}the hosts that have 2 GPUs of a100 free are reserved for head from about 23:13.",
     ),
     ({}, lambda scene: scene.reserve("asks"), f"{SECOND_IN}gpu-7 is reserved for it from about 23:13."),
     ({"need": Need(cards=3)}, nothing, f"{SECOND_IN}no host has 3 GPUs free."),
-    ({"need": Need(cards=1, milli=250, hosts=2)}, nothing, f"{SECOND_IN}1 of 2 hosts have 0.25 GPUs free."),
-    ({"need": Need(cpus=60 * MILLI)}, nothing, f"{SECOND_IN}60 CPUs {BEFORE}"),
-    ({}, drained, f"{SECOND_IN}maintenance begins at 23:13 where 2 GPUs are free, and it might not end before."),
-    ({"priority_class": PriorityClass.URGENT}, head_reserves, f"{SECOND_IN}2 GPUs {BEFORE}"),
+    ({"need": Need(cards=1, milli=250, hosts=2)}, nothing, f"{SECOND_IN}1 of 2 hosts have 0.25 GPU free."),
+    ({"need": Need(cpus=60 * MILLI)}, nothing, f"{SECOND_IN}hosts have 60 CPUs {BEFORE}"),
+    (
+        {},
+        drained,
+        f"{SECOND_IN}maintenance begins at 23:13 on hosts that have 2 GPUs free, and it might not end before.",
+    ),
+    ({"priority_class": PriorityClass.URGENT}, head_reserves, f"{SECOND_IN}hosts have 2 GPUs {BEFORE}"),
 ]
 
 

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -199,7 +200,7 @@ async def test_a_shape_that_was_refused_is_tried_again_later_and_later(w: World)
         at_ns += SECOND // 2
         if await w.look(after_ns=SECOND // 2):
             tries.append(at_ns)
-    waits = [after - before for before, after in zip(tries, tries[1:], strict=False)]
+    waits = [after - before for before, after in pairwise(tries)]
     assert waits[0] == 2 * AGAIN_FIRST_NS
     assert waits[:5] == sorted(waits[:5])
     assert max(waits) == AGAIN_MAX_NS

@@ -1,0 +1,186 @@
+"""Route that explains where work runs, why not elsewhere, why it still waits, and what would change that."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Query
+from pydantic import Field
+
+from windrow_master.api.answers import Out, Time
+from windrow_master.api.auth import Reach
+from windrow_master.api.cluster_routes import ExplanationOut, explanation_json
+from windrow_master.api.deps import Asking, Serving
+from windrow_master.api.event_names import as_told
+from windrow_master.api.names import host_of
+from windrow_master.api.paging import time_or_none
+from windrow_master.api.queue_routes import QueuedOut, standing_json
+from windrow_master.api.refusals import RefusalOut
+from windrow_master.api.route import Routes
+from windrow_master.api.services import Services
+from windrow_master.clusters.model import ClusterPhase, ClusterRequest
+from windrow_master.identity.decide import Permission
+from windrow_master.identity.model import Principal
+from windrow_master.identity.object_shares import Level
+from windrow_master.jobs.model import JobId, JobState
+from windrow_master.jobs.request import cluster_request
+from windrow_master.jobs.states import PLACEABLE
+from windrow_master.placement import reasons
+from windrow_master.placement.model import Decision, Refusal
+from windrow_master.queue.backfill import Holder
+from windrow_master.queue.estimate import clock_text
+from windrow_proto.errors import NotFound, WindrowError
+from windrow_proto.ids import AccountId, ClusterId, HostId
+
+route = Routes("queue")
+
+HOLDERS_MAX: Final = 3
+"""Hosts of which it is told what holds them, those that are free first."""
+NAMES_MAX: Final = 2
+"""Pieces of work on one of these."""
+
+
+class ExplainOut(Out):
+    """The reasons for the place of a job or a machine, in sentences, with what they are made of."""
+
+    id: str
+    kind: Annotated[str, Field(description="job or machine")]
+    name: str
+    state: Annotated[str, Field(description="Of the job, or the phase of the machine")]
+    decided_at: Annotated[Time | None, Field(description="When its place was chosen; null: it has none")]
+    here: Annotated[list[str], Field(description="Why it runs where it runs, from the record of that decision")]
+    not_there: Annotated[str | None, Field(description="Why not on the host that was asked about")]
+    is_recorded: Annotated[
+        bool, Field(description="Whether `not_there` is from the record; false: from a look at the host as it is now")
+    ]
+    otherwise: Annotated[str | None, Field(description="The outcome by the weights that were asked about")]
+    not_yet: Annotated[list[str], Field(description="Why it still waits, and what holds the hosts that would do")]
+    changes: Annotated[list[str], Field(description="What would have to change, so that it has a place now")]
+    decision: Annotated[ExplanationOut | None, Field(description="The record; null: none is kept")]
+    queue: Annotated[QueuedOut | None, Field(description="Null: it does not wait")]
+    refusal: Annotated[RefusalOut | None, Field(description="Why it finds no place now; null: there is one")]
+
+
+@route.get(
+    "/explain/{entry_id}",
+    may=Permission.RENT_READ,
+    reach=Reach.OWN_OR_OVERSEEN,
+    shared=Level.SEE,
+    answer=ExplainOut,
+)
+async def explain(
+    services: Serving,
+    principal: Asking,
+    entry_id: str,
+    host: Annotated[str | None, Query(max_length=128, description="Why not there: a host by its name or id")] = None,
+    weights: Annotated[
+        str | None, Query(max_length=200, description="What it would have been by these: `cost=8,packing=0`")
+    ] = None,
+) -> Any:
+    """The reasons why a job or a machine runs where it runs, why not on another host, why it still waits, and what
+    would have to change."""
+    subject = await _subject(services, principal, entry_id)
+    record = await _record(services, principal, subject)
+    decision = None if record is None else record[1]
+    queued = await standing_json(services, principal, entry_id) if subject.waits else None
+    refusal = await _refusal(services, subject) if subject.waits else None
+    there, is_recorded = "", False
+    if host is not None:
+        there, is_recorded = await _not_there(services, principal, subject, decision, host_of(services, host))
+    holders = await _held(services, principal, _holders(services, subject)[:HOLDERS_MAX])
+    return ExplainOut.of(
+        subject,
+        decided_at=None if record is None else time_or_none(record[0]),
+        here=[] if decision is None else list(reasons.here(decision)),
+        not_there=there or None,
+        is_recorded=is_recorded,
+        otherwise=None if weights is None or decision is None else reasons.with_weights(decision, weights),
+        not_yet=[] if queued is None else [queued["why"], *holders, *_start(queued)],
+        changes=[] if refusal is None else [f"{way.text}." for way in refusal.ways],
+        decision=None if decision is None else explanation_json(decision),
+        queue=queued,
+        refusal=None if refusal is None else RefusalOut.of(refusal),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Subject:
+    """The job or machine that is asked about. cluster_id: where it runs or ran last; None: nowhere yet."""
+
+    id: str
+    kind: str
+    name: str
+    state: str
+    account_id: AccountId
+    request: ClusterRequest
+    waits: bool
+    cluster_id: ClusterId | None
+
+
+async def _subject(services: Services, principal: Principal, entry_id: str) -> _Subject:
+    if entry_id.startswith("job_"):
+        job = (await services.jobs.get(principal, JobId(entry_id))).job
+        waits = job.state in PLACEABLE or job.state is JobState.SUBMITTED
+        last = job.attempts[-1].cluster_id if job.attempts and not waits else None
+        shown = (job.job_id, "job", job.name, job.state.value, job.account_id)
+        return _Subject(*shown, cluster_request(job), waits, None if last is None else ClusterId(last))
+    cluster = (await services.clusters.get(principal, ClusterId(entry_id))).cluster
+    waits = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED)
+    about = (cluster.cluster_id, "machine", cluster.name, cluster.phase.value, cluster.account_id)
+    return _Subject(*about, cluster.request, waits, None if waits else cluster.cluster_id)
+
+
+async def _record(services: Services, principal: Principal, subject: _Subject) -> tuple[int, Decision] | None:
+    if subject.cluster_id is not None:
+        with suppress(NotFound):  # it is kept for some time only
+            return await services.clusters.explain(principal, subject.cluster_id)
+    return None
+
+
+async def _refusal(services: Services, subject: _Subject) -> Refusal | None:
+    with suppress(WindrowError):  # such as a volume that is gone: its next try says so
+        return await services.clusters.refusal(subject.account_id, subject.request)
+    return None
+
+
+async def _not_there(
+    services: Services, principal: Principal, subject: _Subject, decision: Decision | None, host: str
+) -> tuple[str, bool]:
+    """The sentence about a host, and whether it is from the record."""
+    host_id = HostId(host)
+    said = None if decision is None else reasons.not_there(decision, host_id)
+    if said is not None:
+        return said, True
+    verdict = await services.clusters.judged(subject.account_id, subject.request, host_id)
+    kept = [] if verdict.reason else [one for one in _holders(services, subject, host_id) if one.by]
+    return " ".join([reasons.not_there_now(decision, verdict), *await _held(services, principal, kept)]), False
+
+
+def _holders(services: Services, subject: _Subject, host_id: HostId | None = None) -> Sequence[Holder]:
+    try:
+        return services.queue.holders(subject.id, host_id) if subject.waits else ()
+    except NotFound:
+        return ()
+
+
+async def _held(services: Services, principal: Principal, holders: Sequence[Holder]) -> list[str]:
+    """The work that holds each host that would do, and until when."""
+    ids = list({each for one in holders for each in (one.host_id, *one.by)})
+    told = await services.store.read(lambda uow: as_told(services, uow, principal, ids))
+    names = dict(zip(ids, told, strict=True))
+    return [_held_text(one, names, services.clock.wall_ns()) for one in holders]
+
+
+def _held_text(one: Holder, names: Mapping[str, str], now_ns: int) -> str:
+    host, by = names[one.host_id], list(dict.fromkeys(names[each] for each in one.by))
+    if not by:
+        return f"{host} has room for it now."
+    who = " and ".join(by) if len(by) <= NAMES_MAX else f"{', '.join(by[:NAMES_MAX])} and {len(by) - NAMES_MAX} more"
+    until = "and nothing says until when" if one.free_ns is None else f"until about {clock_text(one.free_ns, now_ns)}"
+    return f"{host} would do: it is held by {who}, {until}."
+
+
+def _start(queued: Mapping[str, Any]) -> list[str]:
+    estimate = queued["estimate"]
+    return [] if estimate is None else [f"It is expected to start at {estimate['words']}."]

@@ -1,0 +1,32 @@
+"""Reads and writes the records of why clusters run where they run."""
+
+from typing import Final
+
+from sqlalchemy import bindparam, insert, select
+
+from windrow_master.clusters.tables import decisions
+from windrow_master.placement.model import Decision
+from windrow_master.placement.service import parse_record, record_bytes
+from windrow_master.store.prepared import Made
+from windrow_master.store.repository import Repository
+from windrow_proto.ids import ClusterId
+
+_ADD: Final = Made(insert(decisions), decisions.c.keys())
+_LATEST: Final = Made(
+    select(decisions).where(decisions.c.cluster_id == bindparam("wanted")).order_by(decisions.c.at_ns.desc()).limit(1)
+)
+
+
+class DecisionRepository(Repository):
+    """The records, one for each start."""
+
+    def add(self, cluster_id: ClusterId, at_ns: int, decision: Decision) -> None:
+        """Keep one."""
+        record = record_bytes(decision)
+        values = {"cluster_id": cluster_id, "at_ns": at_ns, "engine": decision.engine, "record": record}
+        _ADD.run(self._connection, values)
+
+    def latest(self, cluster_id: ClusterId) -> tuple[int, Decision] | None:
+        """That of its last start, and when that was; None: none is kept."""
+        row = _LATEST.row(self._connection, {"wanted": cluster_id})
+        return None if row is None else (row["at_ns"], parse_record(bytes(row["record"])))
