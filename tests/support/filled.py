@@ -25,6 +25,7 @@ BY_NAME: Final[dict[str, Any]] = {
     "link_state": "online",
     "phase": "Degraded",
     "kind": "service",
+    "item": "gpus",
     "verify_state": "verified",
     "admin_state": "maintenance",
     "state_text": "rented, 1 of 7 parts",

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from windrow_master.clusters import end_limits, environments, stopping
+from windrow_master.clusters import end_limits, environments, quota_use, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
@@ -52,6 +52,8 @@ from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
+from windrow_master.queue import quotas
+from windrow_master.queue.quota import Item
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
@@ -145,11 +147,12 @@ class ClusterService:
 
     async def plan(self, principal: Principal, request: ClusterRequest, budget: Microcents | None = None) -> Preview:
         """Return the outcome of creating this now, where proofs make way for it; changes nothing. budget: as for
-        `create`. Raises BudgetTooSmall, SpendingLimitReached."""
+        `create`. Raises BudgetTooSmall, SpendingLimitReached, QuotaExceeded."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork, among: Nominated | None) -> Preview:
             self.check_secrets(uow, principal.account_id, request)
+            limits = quota_use.check(uow, principal.account_id, request)
             uow.publish(VolumesAsked(principal.account_id, request.volumes))
             answer = self._starter.placed(uow, principal.account_id, request, budget=budget, among=among)
             balance = self._market.balance(uow, principal.account_id)
@@ -160,6 +163,7 @@ class ClusterService:
                     return Preview((), None, balance, answer)
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
+            quota_use.check_at(uow, limits, request, answer)
             self._market.check_limits(uow, principal.account_id, principal.spenders, answer.price_per_hour)
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)
@@ -178,8 +182,8 @@ class ClusterService:
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, InvalidInput
-        (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
+        """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, QuotaExceeded,
+        InvalidInput (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
@@ -194,6 +198,11 @@ class ClusterService:
         """Raises BudgetTooSmall where this budget does not pay for a minute where it would run now."""
         if budget is not None:
             self._starter.placed(uow, account_id, request, budget=budget)
+
+    def check_waits(self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, count: int) -> None:
+        """Raises QuotaExceeded where so many more may not wait, or one of them is larger than a quota."""
+        found = quota_use.check(uow, account_id, request, may_wait=True)
+        quotas.check(uow, found, {(Item.WAITING, ""): count})
 
     def check_secrets(self, uow: UnitOfWork, account_id: AccountId, request: Work, login: _Login = None) -> None:
         """Raises InvalidInput where the request names a secret that is not there or cannot be used so."""
@@ -291,10 +300,12 @@ class ClusterService:
                 asked = replace(asked, idle_ns=idle_ns)
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
+            limits = () if is_proof else quota_use.check(uow, principal.account_id, asked)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
             ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among)
             if not isinstance(ready, Ready):
                 return ready
+            quota_use.check_at(uow, limits, asked, ready.found)
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
@@ -366,10 +377,12 @@ class ClusterService:
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, cluster.account_id, asked)
+            limits = quota_use.check(uow, cluster.account_id, asked)
             uow.publish(VolumesAsked(cluster.account_id, asked.volumes))
             ready = self._starter.prepare(uow, cluster.account_id, asked)
             if not isinstance(ready, Ready):
                 return ready
+            quota_use.check_at(uow, limits, asked, ready.found)
             uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
             after = self._starter.again(uow, after, ready, principal, login)

@@ -110,7 +110,8 @@ class JobService:
     async def submit(
         self, principal: Principal, request: JobRequest, key: str | None = None, *, login: RegistryLogin | None = None
     ) -> tuple[JobView, ...]:
-        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
+        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany, and
+        QuotaExceeded where there would be no room for it in its quotas though nothing else ran.
 
         The first one says why there is no place for it now, where there is none. key: the request's Idempotency-Key;
         the same one again answers with the jobs that it made. login: for the pulls
@@ -143,6 +144,7 @@ class JobService:
     ) -> tuple[JobView, ...]:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
+        self._clusters.check_waits(uow, principal.account_id, _first_cluster(asked, principal), count)
         self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
         self._clusters.check_secrets(uow, principal.account_id, asked, login)
         if asked.volumes:
@@ -324,7 +326,9 @@ class JobService:
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(job.request, after=(), deadline_ns=None, image=known_image(uow, job))
-            self._clusters.check_budget(uow, job.account_id, _first_cluster(request, principal), request.budget)
+            first = _first_cluster(request, principal)
+            self._clusters.check_waits(uow, job.account_id, first, 1)
+            self._clusters.check_budget(uow, job.account_id, first, request.budget)
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),

@@ -3,13 +3,19 @@
 A quota refuses what is new and ends nothing: one that is set below what is used waits until enough has ended.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
 from windrow_master.spec import require
-from windrow_proto.units import Microcents, money_text
+from windrow_proto.errors import InvalidInput
+from windrow_proto.units import MIB, Microcents, money_text, parse_money
+
+AMOUNT_MAX: Final = 10**17
+_NUMBER: Final = re.compile(r"\d{1,30}(\.\d{1,3})?")
 
 
 class Item(StrEnum):
@@ -61,7 +67,8 @@ class Quota:
     def name(self) -> str:
         """Its name, as people see it: gpus/h100 of the project lab."""
         tier = f"/{self.tier}" if self.tier else ""
-        return f"{self.item}{tier} of the {self.level} {self.node_id}"
+        name = "" if self.level is Level.INSTALLATION else f" {self.node_id}"
+        return f"{self.item}{tier} of the {self.level}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +98,29 @@ def amount_text(item: Item, amount: int) -> str:
     if item is Item.SPEND:
         return money_text(Microcents(amount))
     return f"{amount} MiB" if item is Item.MEMORY else str(amount)
+
+
+def amount_of(item: Item, text: str) -> int:
+    """An amount that somebody wrote: cards and processors with up to three decimals, bytes of memory, money an hour, or
+    a number. Raises InvalidInput."""
+    try:
+        if item is Item.SPEND:
+            amount = int(parse_money(text))
+        elif not _NUMBER.fullmatch(text):
+            raise ValueError
+        elif item in {Item.GPUS, Item.CPUS}:
+            amount = int((Decimal(text) * 1000).to_integral_exact())
+        else:
+            amount = int(text) // (MIB if item is Item.MEMORY else 1)
+    except (ValueError, ArithmeticError):
+        raise InvalidInput(f"limit: {text[:40]!r} is no amount of {item}.", subject="limit") from None
+    require("limit", 0 <= amount <= AMOUNT_MAX, "0 or more, and less than a million million")
+    return amount
+
+
+def written(item: Item, amount: int) -> str:
+    """The inverse of `amount_of`."""
+    return str(amount * MIB) if item is Item.MEMORY else amount_text(item, amount)
 
 
 def with_totals(amounts: Mapping[What, int]) -> dict[What, int]:

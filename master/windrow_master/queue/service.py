@@ -10,6 +10,7 @@ that neither a look nor the thread ever sees half of one.
 
 import asyncio
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +22,7 @@ from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import NotFound
+from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
 
@@ -132,8 +133,9 @@ class QueueService:
             self._put_nodes(nodes)
             for node_id in dropped:
                 if node_id in self.shares and not self.shares.children(node_id):
-                    self.shares.drop(node_id)
-                    self._leaves.discard(node_id)
+                    with suppress(Conflict):  # it holds something, and stays until the next start
+                        self.shares.drop(node_id)
+                        self._leaves.discard(node_id)
             self.queue.shares_changed(self._clock.wall_ns())
 
         self._later(change)
@@ -322,9 +324,9 @@ class QueueService:
             self._is_charged = True
 
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
-        for node in nodes:
-            self.shares.put(node)
-            self._leaves.add(node.node_id)
+        if [node for node in nodes if self.shares.take(node)]:
+            self.queue.shares_changed(self._clock.wall_ns())
+        self._leaves.update(node.node_id for node in nodes)
 
     async def _catch_up(self) -> None:
         news = await self._feed.news()
