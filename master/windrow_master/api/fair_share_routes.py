@@ -13,7 +13,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.rules import WEIGHT_MAX, ShareView
 from windrow_master.queue.shares import WHOLE, Rule
 
@@ -54,7 +54,7 @@ class FairShareOut(Out):
     """The share of an organisation or a project, and how it stands in the queue."""
 
     id: Annotated[str, Read("place.id")]
-    level: Annotated[Level, Read("place.level")]
+    level: Annotated[NodeLevel, Read("place.level")]
     name: Annotated[str, Read("place.name")]
     parent_id: Annotated[str | None, Field(description="The node above it"), Read("place.parent")]
     guarantee_ppm: Annotated[int, Read("rule.guarantee")]

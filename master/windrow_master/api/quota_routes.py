@@ -12,7 +12,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.identity.decide import Permission
-from windrow_master.queue.quota import Item, Level, amount_of, written
+from windrow_master.queue.quota import NodeLevel, QuotaItem, amount_of, written
 
 route = Routes("quotas")
 
@@ -32,7 +32,7 @@ class QuotaBody(Body):
     """A quota. It replaces an earlier one of the node, item and tier."""
 
     node: NodeName
-    item: Item
+    item: QuotaItem
     tier: TierName = ""
     limit: Annotated[
         str,
@@ -49,9 +49,9 @@ class QuotaOut(Out):
     """A quota, and how much of it is used."""
 
     node_id: Annotated[str, Read("place.id")]
-    level: Annotated[Level, Read("place.level")]
+    level: Annotated[NodeLevel, Read("place.level")]
     name: Annotated[str, Read("place.name")]
-    item: Annotated[Item, Read("quota.item")]
+    item: Annotated[QuotaItem, Read("quota.item")]
     tier: Annotated[str | None, Field(description="Null: all tiers together"), Read("quota.tier")]
     limit: Annotated[str, Read(lambda view: written(view.quota.item, view.quota.limit))]
     used: Annotated[str, Field(description="In the unit of the limit"), Read(lambda v: written(v.quota.item, v.used))]
@@ -77,7 +77,7 @@ async def remove_quota(
     services: Serving,
     principal: Asking,
     node: Annotated[str, Query(max_length=128)],
-    item: Item,
+    item: QuotaItem,
     tier: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """Remove a quota."""

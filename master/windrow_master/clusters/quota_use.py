@@ -9,7 +9,7 @@ from windrow_master.placement.model import Placement
 from windrow_master.queue import quotas
 from windrow_master.queue.messages import HeldBelow
 from windrow_master.queue.model import MILLI
-from windrow_master.queue.quota import Item, Quota, What
+from windrow_master.queue.quota import Quota, QuotaItem, What
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
 from windrow_proto.units import MIB
@@ -53,9 +53,9 @@ def check_at(
 
 def _amounts(cards: int, tier: str, cpus: int, memory_bytes: int, clusters: int, price: int) -> dict[What, int]:
     return {
-        (Item.GPUS, tier): cards * MILLI,
-        (Item.CPUS, ""): cpus * MILLI,
-        (Item.MEMORY, ""): -(-memory_bytes // MIB),
-        (Item.CLUSTERS, ""): clusters,
-        (Item.SPEND, ""): price,
+        (QuotaItem.GPUS, tier): cards * MILLI,
+        (QuotaItem.CPUS, ""): cpus * MILLI,
+        (QuotaItem.MEMORY, ""): -(-memory_bytes // MIB),
+        (QuotaItem.CLUSTERS, ""): clusters,
+        (QuotaItem.SPEND, ""): price,
     }

@@ -21,7 +21,7 @@ from windrow_master.clusters.model import (
 )
 from windrow_master.clusters.tables import clusters, service_traffic, workloads
 from windrow_master.market.model import PROOF_ACCOUNT
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, readable, settable
@@ -123,7 +123,7 @@ _HELD: Final = Found(
 )
 
 
-def _below(level: Level, *columns: Any) -> Select[Any]:
+def _below(level: NodeLevel, *columns: Any) -> Select[Any]:
     """Of the clusters below a node of this level that go on, by tier; without the Master's own tests, which give
     way."""
     query = select(clusters.c.tier, *columns).where(clusters.c.ended_at_ns.is_(None), is_below(clusters, level))
@@ -254,7 +254,7 @@ class ClusterRepository(Repository):
         """The number in each phase of whatever is neither deleted, failed nor stopped."""
         return {ClusterPhase(row["phase"]): int(row["number"]) for row in _COUNTS.rows(self._connection, {})}
 
-    def held_below(self, level: Level, node_id: str) -> Sequence[HeldOfTier]:
+    def held_below(self, level: NodeLevel, node_id: str) -> Sequence[HeldOfTier]:
         """What the clusters below a node of the tree of shares hold, by tier."""
         found = dict[str, HeldOfTier]()
         for made in (_RUN_BELOW[level], _HELD_BELOW[level]):
@@ -265,7 +265,7 @@ class ClusterRepository(Repository):
                 found[tier] = replace(known, **amounts)
         return list(found.values())
 
-    def queued_below(self, level: Level, node_id: str) -> int:
+    def queued_below(self, level: NodeLevel, node_id: str) -> int:
         """The number of those that wait for a place."""
         (row,) = _QUEUED_BELOW[level].rows(self._connection, {"node": node_id})
         return int(row["number"])

@@ -53,7 +53,7 @@ from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal
 from windrow_master.placement.service import parse_record
 from windrow_master.queue import quotas
-from windrow_master.queue.quota import Item
+from windrow_master.queue.quota import QuotaItem
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
@@ -202,7 +202,7 @@ class ClusterService:
     def check_waits(self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, count: int) -> None:
         """Raises QuotaExceeded where so many more may not wait, or one of them is larger than a quota."""
         found = quota_use.check(uow, account_id, request, may_wait=True)
-        quotas.check(uow, found, {(Item.WAITING, ""): count})
+        quotas.check(uow, found, {(QuotaItem.WAITING, ""): count})
 
     def check_secrets(self, uow: UnitOfWork, account_id: AccountId, request: Work, login: _Login = None) -> None:
         """Raises InvalidInput where the request names a secret that is not there or cannot be used so."""

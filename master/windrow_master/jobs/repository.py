@@ -11,7 +11,7 @@ from windrow_master.clusters.tables import clusters
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.states import PLACEABLE
 from windrow_master.jobs.tables import jobs
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, page, readable
@@ -115,7 +115,7 @@ class JobRepository(Repository):
             self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0
         )
 
-    def waiting_below(self, level: Level, node_id: str) -> int:
+    def waiting_below(self, level: NodeLevel, node_id: str) -> int:
         """How many below a node of the tree of shares wait for a place, or for what comes before."""
         (row,) = _WAITING_BELOW[level].rows(self._connection, {"node": node_id})
         return int(row["number"])

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from windrow_master.queue.quota import Level, What
+from windrow_master.queue.quota import NodeLevel, What
 from windrow_master.store.messages import Question
 
 
@@ -11,7 +11,7 @@ from windrow_master.store.messages import Question
 class HeldBelow(Question[Mapping[What, int]]):
     """Asks how much of each item the clusters below a node hold now, GPUs by tier."""
 
-    level: Level
+    level: NodeLevel
     node_id: str
 
 
@@ -19,5 +19,5 @@ class HeldBelow(Question[Mapping[What, int]]):
 class WaitingBelow(Question[int]):
     """Asks how many jobs and clusters below a node wait for a place."""
 
-    level: Level
+    level: NodeLevel
     node_id: str

@@ -10,7 +10,7 @@ from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import INSTALLATION_ROLES, AccountState, Principal, Role
 from windrow_master.identity.people_lookup import manages_all, organisation_named, sees_all
 from windrow_master.identity.spenders import projects_seen
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.shares import ROOT
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, NotFound
@@ -23,14 +23,14 @@ class Place:
     """A node with its name. parent: the id of the node above it; empty: of the installation."""
 
     id: str
-    level: Level
+    level: NodeLevel
     name: str
     parent: str
 
     @property
     def words(self) -> str:
         """In a sentence: the project lab."""
-        return f"the {self.level}" if self.level is Level.INSTALLATION else f"the {self.level} {self.name}"
+        return f"the {self.level}" if self.level is NodeLevel.INSTALLATION else f"the {self.level} {self.name}"
 
     @property
     def path(self) -> str:
@@ -38,7 +38,7 @@ class Place:
         return f"{self.parent.removeprefix(ROOT)}/{self.id}".removeprefix("/") if self.parent else "/"
 
 
-INSTALLATION: Final = Place(ROOT, Level.INSTALLATION, ROOT, "")
+INSTALLATION: Final = Place(ROOT, NodeLevel.INSTALLATION, ROOT, "")
 
 
 def named(uow: UnitOfWork, wanted: str) -> Place | None:
@@ -47,15 +47,15 @@ def named(uow: UnitOfWork, wanted: str) -> Place | None:
     if wanted == ROOT:
         return INSTALLATION
     kind, _, name = wanted.rpartition(":")
-    if kind in (Level.ORGANISATION, "org") or wanted.startswith(ORGANISATION_PREFIX):
+    if kind in (NodeLevel.ORGANISATION, "org") or wanted.startswith(ORGANISATION_PREFIX):
         with suppress(NotFound):
             organisation = organisation_named(uow, name)
-            return Place(organisation.id, Level.ORGANISATION, organisation.name, ROOT)
+            return Place(organisation.id, NodeLevel.ORGANISATION, organisation.name, ROOT)
         return None
-    account = find_account(uow, name) if kind in ("", Level.PROJECT) else None
+    account = find_account(uow, name) if kind in ("", NodeLevel.PROJECT) else None
     if account is None or account.state is AccountState.DELETED:
         return None
-    return Place(account.id, Level.PROJECT, account.name, account.organisation_id or ROOT)
+    return Place(account.id, NodeLevel.PROJECT, account.name, account.organisation_id or ROOT)
 
 
 def path_of(uow: UnitOfWork, account_id: str) -> list[Place]:
@@ -78,7 +78,7 @@ def sees(principal: Principal, place: Place) -> bool:
     for operators and auditors."""
     if principal.roles & INSTALLATION_ROLES or place.id in (principal.account_id, principal.organisation_id):
         return True
-    return place.level is Level.PROJECT and place.parent == principal.organisation_id and sees_all(principal)
+    return place.level is NodeLevel.PROJECT and place.parent == principal.organisation_id and sees_all(principal)
 
 
 def seen(uow: UnitOfWork, principal: Principal, known: Iterable[str]) -> list[Place]:
@@ -94,7 +94,8 @@ def seen(uow: UnitOfWork, principal: Principal, known: Iterable[str]) -> list[Pl
 def check_may_set(principal: Principal, place: Place) -> None:
     """Raises Forbidden unless the caller decides on this node: operators on all, owners and admins of an organisation
     on its projects."""
-    is_theirs = place.level is Level.PROJECT and place.parent == principal.organisation_id and manages_all(principal)
+    is_project = place.level is NodeLevel.PROJECT
+    is_theirs = is_project and place.parent == principal.organisation_id and manages_all(principal)
     if not is_theirs and Role.OPERATOR not in principal.roles:
-        who = "Operators set" if place.level is not Level.PROJECT else "Admins of its organisation set, and operators,"
+        who = "Admins of its organisation set, and operators," if is_project else "Operators set"
         raise Forbidden(f"{who} the shares and quotas of {place.words}.", subject=place.id)

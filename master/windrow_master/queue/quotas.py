@@ -13,7 +13,7 @@ from windrow_master.identity.people_lookup import name_of, organisation_id_of
 from windrow_master.queue import nodes, quota
 from windrow_master.queue.messages import HeldBelow, WaitingBelow
 from windrow_master.queue.nodes import Place
-from windrow_master.queue.quota import Exceeded, Item, Quota, What, amount_text, with_totals
+from windrow_master.queue.quota import Exceeded, Quota, QuotaItem, What, amount_text, with_totals
 from windrow_master.queue.repository import QuotaRepository
 from windrow_master.queue.shares import ROOT
 from windrow_master.spec import require
@@ -42,11 +42,11 @@ def used_of(uow: UnitOfWork, quotas: Sequence[Quota]) -> dict[tuple[str, What], 
     found = dict[tuple[str, What], int]()
     for node_id, level in dict.fromkeys((one.node_id, one.level) for one in quotas):
         items = {one.item for one in quotas if one.node_id == node_id}
-        if items - {Item.WAITING}:
+        if items - {QuotaItem.WAITING}:
             held = with_totals(uow.ask(HeldBelow(level, node_id)))
             found.update(((node_id, what), amount) for what, amount in held.items())
-        if Item.WAITING in items:
-            found[node_id, (Item.WAITING, "")] = uow.ask(WaitingBelow(level, node_id))
+        if QuotaItem.WAITING in items:
+            found[node_id, (QuotaItem.WAITING, "")] = uow.ask(WaitingBelow(level, node_id))
     return found
 
 
@@ -93,7 +93,7 @@ class QuotaService:
 
         return await self._store.read(read)
 
-    async def set(self, principal: Principal, wanted: str, item: Item, tier: str, limit: int) -> QuotaView:
+    async def set(self, principal: Principal, wanted: str, item: QuotaItem, tier: str, limit: int) -> QuotaView:
         """Let this be the most of an item, of GPUs perhaps of one tier, that a node has at once; what is used already
         stays. wanted: by id or name. Raises InvalidInput, NotFound, Forbidden."""
         tier = tier_of(tier)
@@ -111,7 +111,7 @@ class QuotaService:
 
         return await self._store.write(change, name="quota.set")
 
-    async def remove(self, principal: Principal, wanted: str, item: Item, tier: str) -> None:
+    async def remove(self, principal: Principal, wanted: str, item: QuotaItem, tier: str) -> None:
         """End a quota; repeated it changes nothing. Raises NotFound, Forbidden."""
 
         def change(uow: UnitOfWork) -> None:
@@ -134,7 +134,7 @@ def _views(uow: UnitOfWork, place: Place, quotas: Sequence[Quota]) -> list[Quota
     return [QuotaView(place, one, used.get((one.node_id, (one.item, one.tier)), 0)) for one in ordered]
 
 
-def _known(uow: UnitOfWork, place: Place, item: Item, tier: str) -> Quota | None:
+def _known(uow: UnitOfWork, place: Place, item: QuotaItem, tier: str) -> Quota | None:
     found = uow[QuotaRepository].of([place.id])
     return next((one for one in found if (one.item, one.tier) == (item, tier)), None)
 

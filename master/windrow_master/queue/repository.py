@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select
 
-from windrow_master.queue.quota import Item, Level, Quota
+from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
 from windrow_master.queue.shares import Rule
 from windrow_master.queue.tables import quotas, share_rules
 from windrow_master.store.prepared import Found, Upsert, flat, settable
@@ -57,7 +57,7 @@ class QuotaRepository(Repository):
         """Write one, in place of the same node's of this item and tier."""
         _PUT_QUOTA.run(self._connection, flat(quota) | {"item": quota.item.value, "level": quota.level.value})
 
-    def remove(self, node_id: str, item: Item, tier: str) -> None:
+    def remove(self, node_id: str, item: QuotaItem, tier: str) -> None:
         """Remove one, if it is there."""
         is_it = (quotas.c.node_id == node_id) & (quotas.c.item == item.value) & (quotas.c.tier == tier)
         self._connection.execute(delete(quotas).where(is_it))
@@ -68,4 +68,4 @@ class QuotaRepository(Repository):
 
 
 def _quota(row: Mapping[Any, Any]) -> Quota:
-    return Quota(**dict(row) | {"item": Item(row["item"]), "level": Level(row["level"])})
+    return Quota(**dict(row) | {"item": QuotaItem(row["item"]), "level": NodeLevel(row["level"])})

@@ -14,7 +14,7 @@ from windrow_master.identity.people_lookup import organisation_id_of
 from windrow_master.queue import nodes
 from windrow_master.queue.model import NOTHING, PriorityClass
 from windrow_master.queue.nodes import ORGANISATION_PREFIX, Place
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.repository import RuleRepository
 from windrow_master.queue.service import QueueService
 from windrow_master.queue.shares import ROOT, WHOLE, Node, Rank, Rule, Shares, Standing
@@ -115,7 +115,7 @@ class ShareService:
             place = nodes.find(uow, principal, wanted)
             nodes.check_may_set(principal, place)
             said = "an organisation or a project: the installation is all of itself. Limits of it are quotas"
-            require("share", place.level is not Level.INSTALLATION, said)
+            require("share", place.level is not NodeLevel.INSTALLATION, said)
             before = uow[RuleRepository].get(place.id) or Rule(node_id=place.id)
             values = {} if rule is None else asdict(rule)
             after = Rule(**values | {"node_id": place.id})
@@ -154,7 +154,7 @@ def _check(uow: UnitOfWork, place: Place, rule: Rule) -> None:
     """Raises InvalidInput, with names, where these rules do not go with those above, beside and below the node."""
     require("weight", rule.weight <= WEIGHT_MAX, f"at most {WEIGHT_MAX}")
     above = nodes.named(uow, place.parent)
-    is_top = above is None or above.level is Level.INSTALLATION
+    is_top = above is None or above.level is NodeLevel.INSTALLATION
     names = {place.id: place.words, place.parent: ROOT if above is None or is_top else above.words}
     shares = Shares(NOTHING)
     for one in nodes_of(uow, [*(one.node_id for one in uow[RuleRepository].list()), place.id]):

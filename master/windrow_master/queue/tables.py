@@ -5,7 +5,7 @@ from typing import Final
 from sqlalchemy import Boolean, Column, ColumnElement, String, Table, bindparam, select, true
 
 from windrow_master.identity.tables import accounts
-from windrow_master.queue.quota import Level
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.store.schema import Whole, metadata
 
 share_rules = Table(
@@ -29,15 +29,15 @@ quotas = Table(
     Column("limit", Whole, nullable=False),
 )
 
-LEVELS: Final = (Level.INSTALLATION, Level.ORGANISATION, Level.PROJECT)
+LEVELS: Final = (NodeLevel.INSTALLATION, NodeLevel.ORGANISATION, NodeLevel.PROJECT)
 """The levels that have rules and quotas."""
 
 
-def is_below(rows: Table, level: Level) -> ColumnElement[bool]:
+def is_below(rows: Table, level: NodeLevel) -> ColumnElement[bool]:
     """The condition that the account of a row is below a node of this level, whose id is the parameter `node`."""
     account_id = rows.c.account_id
-    if level is Level.INSTALLATION:
+    if level is NodeLevel.INSTALLATION:
         return true()
-    if level is Level.ORGANISATION:
+    if level is NodeLevel.ORGANISATION:
         return account_id.in_(select(accounts.c.id).where(accounts.c.organisation_id == bindparam("node")))
     return account_id == bindparam("node")
