@@ -300,12 +300,10 @@ class ClusterService:
                 asked = replace(asked, idle_ns=idle_ns)
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, principal.account_id, asked, login)
-            limits = () if is_proof else quota_use.check(uow, principal.account_id, asked)
             uow.publish(VolumesAsked(principal.account_id, asked.volumes))
             ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among)
             if not isinstance(ready, Ready):
                 return ready
-            quota_use.check_at(uow, limits, asked, ready.found)
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
@@ -377,12 +375,10 @@ class ClusterService:
             asked = cluster.request if most is None else replace(cluster.request, max_price_per_hour=most)
             self._check_waited(uow, principal, asked)
             self.check_secrets(uow, cluster.account_id, asked)
-            limits = quota_use.check(uow, cluster.account_id, asked)
             uow.publish(VolumesAsked(cluster.account_id, asked.volumes))
             ready = self._starter.prepare(uow, cluster.account_id, asked)
             if not isinstance(ready, Ready):
                 return ready
-            quota_use.check_at(uow, limits, asked, ready.found)
             uow.publish(VolumesTaken(cluster.account_id, asked.volumes, cluster_id))
             after = replace(cluster, needs_login=cluster.needs_login or login is not None)
             after = self._starter.again(uow, after, ready, principal, login)
