@@ -122,6 +122,17 @@ class SpendingLimitReached(Conflict):
     code = "spending_limit"
 
 
+class QuotaExceeded(Conflict):
+    """This would pass a quota. Wait until something has ended, ask for less, or have the quota raised."""
+
+    code = "quota_exceeded"
+
+    def __init__(self, detail: str | None = None, *, subject: str = "", is_possible: bool = True) -> None:
+        """is_possible: there is room for it once something else has ended."""
+        super().__init__(detail, subject=subject)
+        self.retryable = is_possible
+
+
 class IdempotencyMismatch(WindrowError):
     """This Idempotency-Key was used for a different request. Use a new key."""
 

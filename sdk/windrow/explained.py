@@ -72,6 +72,11 @@ PARAGRAPHS: Final[dict[str, str]] = {
         "shows each limit with what is spent of it. An admin of the project raises it with `windrow limit set`; "
         "or ask for fewer or cheaper GPUs, or for a shorter time."
     ),
+    "quota_exceeded": (
+        "This would pass a quota: the message names it, with its limit, what is used, what was asked and who can raise "
+        "it. `windrow quota ls` lists the quotas. Wait until something has ended, ask for less, or have it raised with "
+        "`windrow quota set`. A job waits by itself, unless it is larger than the quota."
+    ),
     "idempotency_mismatch": (
         "A program used one Idempotency-Key for two different requests. A key is for one request and its "
         "repetitions; use a new one."

@@ -12,7 +12,7 @@ from tests.master_support import START_NS, opened_store
 from tests.unit.clusters import made
 from tests.unit.market.rentals import line, rental
 from windrow_master.clusters.model import ClusterPhase, Use
-from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
+from windrow_master.clusters.repository import ClusterRepository, HeldOfTier, WorkloadRepository
 from windrow_master.fleet.bandwidth_repository import KEPT_PER_HOST, BandwidthRepository
 from windrow_master.fleet.benchmark_repository import KEPT_PER_FIGURE, BenchmarkRepository
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository
@@ -43,6 +43,10 @@ from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState,
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import Ask
 from windrow_master.market.repository import AskRepository, RentalRepository
+from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
+from windrow_master.queue.repository import QuotaRepository, RuleRepository
+from windrow_master.queue.shares import Rule
+from windrow_master.queue.tables import LEVELS
 from windrow_master.secrets.model import Secret, SecretKind
 from windrow_master.secrets.repository import SecretRepository
 from windrow_master.storage.volume_repository import VolumeRepository
@@ -50,7 +54,7 @@ from windrow_master.store.messages import Messages
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InvalidInput
-from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId
+from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId, TokenId, WorkloadId
 from windrow_proto.model import Benchmark, CommandKind, Kind, Lane
 from windrow_proto.units import Bytes, Microcents
 
@@ -536,3 +540,35 @@ def test_a_resource_comes_back_and_its_number_is_given_once(store: Store) -> Non
         assert rows.add("c", declared, 0).number > last.number
     with pytest.raises(IntegrityError), unit(store) as uow:
         uow[ResourceRepository].add("c", declared, 0)
+
+
+def test_rules_and_quotas_come_back_and_what_is_held_is_counted_below_every_node(store: Store) -> None:
+    rule = Rule(node_id="organisation_1", guarantee=LARGE, weight=3, is_borrowing=False, may_use_urgent=True)
+    quota = Quota(node_id=ACCOUNT, level=NodeLevel.PROJECT, item=QuotaItem.GPUS, limit=LARGE, tier="h100")
+    cluster, workload = replace(made.cluster(ClusterPhase.RUNNING), account_id=ACCOUNT), made.workload()
+    with unit(store) as uow:
+        account = Account(ACCOUNT, TEXT, frozenset(), 0, organisation_id="organisation_1")
+        uow[AccountRepository].add(account)
+        uow[AccountRepository].add(replace(account, id=AccountId("account_2"), name="other"))
+        uow[RuleRepository].save(replace(rule, weight=1))
+        uow[RuleRepository].save(rule)
+        for limit in (1, LARGE):
+            uow[QuotaRepository].save(replace(quota, limit=limit))
+        uow[QuotaRepository].save(replace(quota, tier=""))
+        uow[ClusterRepository].add(cluster, None, BYTES[:32])
+        uow[WorkloadRepository].add(workload)
+        uow[WorkloadRepository].add(replace(workload, workload_id=WorkloadId("workload_past"), is_released=True))
+    with unit(store) as uow:
+        assert uow[RuleRepository].get("organisation_1") == rule and uow[RuleRepository].list() == [rule]
+        assert uow[QuotaRepository].of(["installation", ACCOUNT])[1:] == [quota]
+        held = [HeldOfTier(cluster.tier, 1, cluster.price_per_hour, 1, workload.cpus, workload.memory_bytes)]
+        for level, node_id in zip(LEVELS, ("installation", "organisation_1", ACCOUNT), strict=True):
+            assert uow[ClusterRepository].held_below(level, node_id) == held
+            assert uow[ClusterRepository].queued_below(level, node_id) == 0
+            assert uow[JobRepository].waiting_below(level, node_id) == 0
+        assert uow[ClusterRepository].held_below(NodeLevel.PROJECT, "account_2") == []
+        uow[QuotaRepository].remove(ACCOUNT, QuotaItem.GPUS, "")
+        assert uow[QuotaRepository].list() == [quota]
+        uow[QuotaRepository].forget(ACCOUNT)
+        uow[RuleRepository].remove("organisation_1")
+        assert not uow[QuotaRepository].list() and not uow[RuleRepository].list()

@@ -25,6 +25,8 @@ BY_NAME: Final[dict[str, Any]] = {
     "link_state": "online",
     "phase": "Degraded",
     "kind": "service",
+    "used": "18.203417",
+    "limit": "1234.567891",
     "verify_state": "verified",
     "admin_state": "maintenance",
     "state_text": "rented, 1 of 7 parts",

@@ -25,6 +25,7 @@ SCHEMAS: Final = {
     "channels.SENT": "DeliveryOut", "clusters.CLUSTERS": "ClusterOut",
     "host_bandwidth.ROUNDS": "BandwidthRoundOut", "hosts.HOSTS": "HostOut", "hosts.GPUS": "GpuRowOut",
     "hosts.OFFERS": "OfferOut", "hosts.COMMANDS": "CommandOut", "hosts.EVENTS": "EventOut", "jobs.JOBS": "JobOut",
+    "fair_shares.SHARES": "FairShareOut", "fair_shares.QUOTAS": "QuotaOut",
     "limits.SHOWN": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
     "members.PROJECTS_TABLE": "ProjectOut", "members.TRANSFERS_TABLE": "TransferOfferOut",
     "people.ACCOUNTS": "PersonOut", "prices.PRICES": "PriceOut", "providers.PROVIDERS": "ProviderOut",

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from windrow_master.clusters import messages as cluster_says
+from windrow_master.clusters import quota_use
 from windrow_master.clusters.model import Network, NetworkMode
 from windrow_master.clusters.queue_feed import QueueFeed
 from windrow_master.clusters.service import ClusterService
@@ -16,6 +17,7 @@ from windrow_master.identity import messages as identity_says
 from windrow_master.jobs import answers as job_answers
 from windrow_master.market import messages as market_says
 from windrow_master.market.service import MarketService
+from windrow_master.queue import messages as queue_asks
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.service import SecretService
@@ -41,6 +43,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     identity_says.AccountMade,
     identity_says.HostJoined,
     identity_says.CloneFound,
+    identity_says.ProjectLeft,
     identity_says.StandingChanged,
     market_says.LimitsChanged,
 )
@@ -54,6 +57,8 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     cluster_says.EntryOf: None,
     storage_says.KeptByJobs: 0,
     SecretUsers: {},
+    queue_asks.HeldBelow: {},
+    queue_asks.WaitingBelow: 0,
 }
 
 EVERY_HOST: Final = Network(NetworkMode.DIRECT, "their hosts are in one network")
@@ -152,6 +157,8 @@ def hear(store: Store, clusters: ClusterService) -> None:
     answers(store, cluster_says.EntryOf, partial(job_answers.entry_of_cluster, tier_costs={}))
     answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
+    answers(store, queue_asks.HeldBelow, quota_use.held)
+    answers(store, queue_asks.WaitingBelow, job_answers.waiting_below)
 
 
 class Rented:

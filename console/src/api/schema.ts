@@ -1042,6 +1042,40 @@ export interface FactorOut {
   uri: string;
 }
 
+/** The rules of a share. A field that is left out has its default. */
+export interface FairShareBody {
+  /** Guaranteed, parts per million of the installation */
+  guarantee_ppm?: number;
+  /** The most at once, parts per million of the installation */
+  ceiling_ppm?: number;
+  /** Among those beside it: 2 is due twice as much */
+  weight?: number;
+  /** May have more than the guarantee while others leave it */
+  is_borrowing?: boolean;
+  /** Jobs may have the class urgent. Operators grant it */
+  may_use_urgent?: boolean;
+}
+
+/** The share of an organisation or a project, and how it stands in the queue. */
+export interface FairShareOut {
+  id: string;
+  level: LevelOutput;
+  name: string;
+  /** The node above it */
+  parent_id: string | null;
+  guarantee_ppm: number;
+  ceiling_ppm: number;
+  weight: number;
+  is_borrowing: boolean;
+  may_use_urgent: boolean;
+  /** Held now, parts per million of the installation */
+  held_ppm: number;
+  /** Held on average of late, parts per million of the installation: what is 7 days old counts half */
+  used_ppm: number;
+  /** Among those beside it; 1 is served first. Null: nothing of it waits or runs */
+  rank: number | null;
+}
+
 /** Of one metric in one stretch of time; null where nothing was read. */
 export interface FiguresOut {
   mean: number | null;
@@ -1584,6 +1618,9 @@ export interface InvitationShownOut {
   expires_at: string;
 }
 
+/** The things that a quota counts. */
+export type Item = "gpus" | "cpus" | "memory" | "clusters" | "waiting_jobs" | "spend_per_hour";
+
 /** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
   /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
@@ -1953,7 +1990,10 @@ export interface KeyOut {
 }
 
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
-export type Level = "see" | "use" | "manage";
+export type LevelInput = "see" | "use" | "manage";
+
+/** The level of the node that a quota is of. */
+export type LevelOutput = "installation" | "organisation" | "project" | "member";
 
 /** The spending limits of a project, a token or a service account, and the use so far. Null: no limit. */
 export interface LimitOut {
@@ -2413,7 +2453,7 @@ export interface ObjectShareBody {
   /** Id or name. A user of another organisation is named by id */
   receiver: string;
   /** see: read its page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete */
-  level: Level;
+  level: LevelInput;
   /** Null: it does not expire */
   expires_in_s?: number | null;
 }
@@ -2672,6 +2712,12 @@ export interface PageEventOut {
   next_cursor: string | null;
 }
 
+export interface PageFairShareOut {
+  items: FairShareOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageForecastOut {
   items: ForecastOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2788,6 +2834,12 @@ export interface PageProjectOut {
 
 export interface PageProviderOut {
   items: ProviderOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageQuotaOut {
+  items: QuotaOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2922,7 +2974,7 @@ export interface PastVerificationOut {
 }
 
 /** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
-export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "simulated_hosts" | "alerts.read" | "alerts";
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "quotas" | "simulated_hosts" | "alerts.read" | "alerts";
 
 /** A permission, and whether the caller has it. */
 export interface PermissionOut {
@@ -3290,6 +3342,30 @@ export interface QuietOut {
   begin: string;
   end: string;
   time_zone: string;
+}
+
+/** A quota. It replaces an earlier one of the node, item and tier. */
+export interface QuotaBody {
+  /** `installation`, the id of an organisation or project, `org:NAME`, `project:NAME`, or the name of a project */
+  node: string;
+  item: Item;
+  /** Model of the GPUs, such as h100. Empty: all GPUs */
+  tier?: string;
+  /** GPUs and processors, such as 8 or 0.5; memory in bytes; money an hour, such as 12.50; clusters and waiting jobs by their number */
+  limit: string;
+}
+
+/** A quota, and how much of it is used. */
+export interface QuotaOut {
+  node_id: string;
+  level: LevelOutput;
+  name: string;
+  item: Item;
+  /** Null: all tiers together */
+  tier: string | null;
+  limit: string;
+  /** In the unit of the limit */
+  used: string;
 }
 
 /** The hourly earnings at the asked prices: of rented slots, and of idle ones if they were rented. Real hosts only, and of them those in the scope of `revenue`. */

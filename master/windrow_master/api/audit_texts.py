@@ -25,6 +25,7 @@ _ACTIONS: Final[Mapping[str, str]] = {
     "cluster.undone": "Machine's command failed",
     "command.issue": "Command sent to a host",
     "delivery.again": "Message sent again",
+    "fair_share.set": "Fair share set",
     "host.prove": "Test run started",
     "host.verify": "Verification started",
     "job.again": "Job tried again",

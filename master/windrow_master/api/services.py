@@ -31,6 +31,8 @@ from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService
 from windrow_master.prices.book import PriceBook
+from windrow_master.queue.quotas import QuotaService
+from windrow_master.queue.rules import ShareService
 from windrow_master.queue.service import QueueService
 from windrow_master.records.service import RecordService
 from windrow_master.reports.schedules import ScheduleService
@@ -99,6 +101,8 @@ class Services:
     proofs: ProofService
     market: MarketService
     spending: SpendingService
+    fair_shares: ShareService
+    quotas: QuotaService
     billing: BillingService
     reports: ReportService
     report_schedules: ScheduleService

@@ -31,6 +31,7 @@ from windrow_master.audit.service import AuditService
 from windrow_master.billing.service import BillingService
 from windrow_master.clusters import lookup as cluster_lookup
 from windrow_master.clusters import messages as cluster_says
+from windrow_master.clusters import quota_use
 from windrow_master.clusters.queue_feed import QueueFeed
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.snapshot import Placer
@@ -74,6 +75,10 @@ from windrow_master.onboarding.simulated import SimulatedService, Simulator
 from windrow_master.outgoing import Outgoing
 from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
+from windrow_master.queue import messages as queue_asks
+from windrow_master.queue import quotas
+from windrow_master.queue.quotas import QuotaService
+from windrow_master.queue.rules import ShareService
 from windrow_master.queue.service import QueueService
 from windrow_master.records.earlier_repository import seal_earlier
 from windrow_master.records.rules import RecordRetention
@@ -440,6 +445,10 @@ class _Parts:
         return PeerLinkStates()
 
     @cached_property
+    def fair_shares(self) -> ShareService:
+        return ShareService(self.store, self.clock, self.queue)
+
+    @cached_property
     def secrets(self) -> SecretService:
         return SecretService(self.store, self.identity.seal_key)
 
@@ -636,6 +645,8 @@ class _Parts:
             proofs=self.proofs,
             market=market,
             spending=SpendingService(self.store),
+            fair_shares=self.fair_shares,
+            quotas=QuotaService(self.store),
             billing=BillingService(self.store, market, self.fleet.view),
             reports=self.reports,
             report_schedules=self.report_schedules,
@@ -702,6 +713,8 @@ def _register(parts: _Parts) -> None:
     messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: quotas.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectLeft, lambda uow, it: parts.fair_shares.left(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
     messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
     messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
@@ -726,6 +739,8 @@ def _register(parts: _Parts) -> None:
     messages.answer(
         cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs())
     )
+    messages.answer(queue_asks.HeldBelow, quota_use.held)
+    messages.answer(queue_asks.WaitingBelow, job_answers.waiting_below)
     messages.answer(SecretUsers, job_answers.secret_users)
     messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))

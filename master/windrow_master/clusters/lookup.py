@@ -12,6 +12,7 @@ from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, Tr
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.template_repository import TemplateRepository
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.secrets.model import SecretUser
 from windrow_master.spec import Work
 from windrow_master.store.unit import UnitOfWork
@@ -58,6 +59,11 @@ def over_several(uow: UnitOfWork, host_id: HostId, least: int) -> Cluster | None
     held = dict.fromkeys(one.cluster_id for one in uow[WorkloadRepository].held_on(host_id))
     found = (find(uow, cluster_id) for cluster_id in held)
     return next((one for one in found if one is not None and one.request.hosts >= least), None)
+
+
+def queued_below(uow: UnitOfWork, level: NodeLevel, node_id: str) -> int:
+    """The number of clusters below a node of the tree of shares that wait for a place."""
+    return uow[ClusterRepository].queued_below(level, node_id)
 
 
 # --- for secrets ---

@@ -18,15 +18,14 @@ from windrow_master.clusters.repository import ClusterRepository, WorkloadReposi
 from windrow_master.clusters.snapshot import Placer, is_part_of_fleet
 from windrow_master.clusters.states import HOLDING
 from windrow_master.fleet.service import FleetService
-from windrow_master.identity.accounts import find_account
-from windrow_master.identity.model import AccountState
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService, PriceBook
 from windrow_master.placement.model import Candidate
 from windrow_master.queue.backfill import Host
 from windrow_master.queue.model import MILLI, NOTHING, Amounts, Entry, Need, cost
 from windrow_master.queue.ports import Charge, HostNews, News, Run
-from windrow_master.queue.shares import ROOT, Node
+from windrow_master.queue.rules import nodes_of
+from windrow_master.queue.shares import Node
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, HostId
@@ -222,21 +221,6 @@ class QueueFeed:
         self._capacity = self._capacity.plus(self._known.pop(host_id, NOTHING), -1).plus(amounts)
         if amounts != NOTHING:
             self._known[host_id] = amounts
-
-
-def nodes_of(uow: UnitOfWork, leaves: Iterable[str]) -> list[Node]:
-    """The nodes of the tree of shares for these projects, parents first: each is below its organisation, or below the
-    installation where it has none. None for a project that is deleted."""
-    found = dict[str, Node]()
-    for leaf in leaves:
-        account = find_account(uow, leaf)
-        if account is None or account.state is AccountState.DELETED:
-            continue
-        parent = account.organisation_id or ROOT
-        if parent != ROOT:
-            found.setdefault(parent, Node(node_id=parent, parent=ROOT))
-        found[leaf] = Node(node_id=leaf, parent=parent)
-    return list(found.values())
 
 
 def _runs(held: Sequence[tuple[Workload, Entry]], numbers: Mapping[str, int]) -> tuple[Run, ...]:

@@ -1,11 +1,11 @@
 """Reads and writes clusters and workloads; rows go in and out as values of the package."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, or_, select, update
+from sqlalchemy import Select, bindparam, func, insert, literal_column, or_, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
@@ -20,6 +20,9 @@ from windrow_master.clusters.model import (
     names_of,
 )
 from windrow_master.clusters.tables import clusters, service_traffic, workloads
+from windrow_master.market.model import PROOF_ACCOUNT
+from windrow_master.queue.quota import NodeLevel
+from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, readable, settable
 from windrow_master.store.repository import Repository
@@ -120,6 +123,52 @@ _HELD: Final = Found(
 )
 
 
+def _below(level: NodeLevel, *columns: Any) -> Select[Any]:
+    """Of the clusters below a node of this level that go on, by tier; without the Master's own tests, which give
+    way."""
+    query = select(clusters.c.tier, *columns).where(clusters.c.ended_at_ns.is_(None), is_below(clusters, level))
+    return query.where(clusters.c.account_id != literal_column(f"'{PROOF_ACCOUNT}'")).group_by(clusters.c.tier)
+
+
+_IS_MEANT_TO_RUN: Final = or_(*(clusters.c.phase == phase for phase in ("Creating", "Running", "Degraded")))
+_PRICE: Final = func.sum(clusters.c.price_per_hour).label("price")
+_RUN_BELOW: Final = {
+    level: Made(_below(level, func.count().label("clusters"), _PRICE).where(_IS_MEANT_TO_RUN)) for level in LEVELS
+}
+_HELD_BELOW: Final = {
+    level: Made(
+        _below(
+            level,
+            func.sum(func.json_array_length(workloads.c.slots)).label("slots"),
+            func.sum(workloads.c.cpus).label("cpus"),
+            func.sum(workloads.c.memory_bytes).label("memory_bytes"),
+        ).where(workloads.c.cluster_id == clusters.c.cluster_id, workloads.c.is_released.is_(False))
+    )
+    for level in LEVELS
+}
+_QUEUED_BELOW: Final = {
+    level: Made(
+        select(func.count().label("number")).where(
+            clusters.c.phase == ClusterPhase.QUEUED.value, is_below(clusters, level)
+        )
+    )
+    for level in LEVELS
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOfTier:
+    """The clusters of one tier below a node, and what their work still holds. price: an hour of all that are meant to
+    run."""
+
+    tier: str
+    clusters: int = 0
+    price: int = 0
+    slots: int = 0
+    cpus: int = 0
+    memory_bytes: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Committed:
     """The resources that the clusters placed on a host have asked for. works: how many workloads they have there."""
@@ -217,6 +266,22 @@ class ClusterRepository(Repository):
     def counts(self) -> Mapping[ClusterPhase, int]:
         """The number in each phase of whatever is neither deleted, failed nor stopped."""
         return {ClusterPhase(row["phase"]): int(row["number"]) for row in _COUNTS.rows(self._connection, {})}
+
+    def held_below(self, level: NodeLevel, node_id: str) -> Sequence[HeldOfTier]:
+        """What the clusters below a node of the tree of shares hold, by tier."""
+        found = dict[str, HeldOfTier]()
+        for made in (_RUN_BELOW[level], _HELD_BELOW[level]):
+            for row in made.rows(self._connection, {"node": node_id}):
+                tier = str(row.pop("tier"))
+                known = found.get(tier, HeldOfTier(tier))
+                amounts: dict[str, Any] = {name: int(value) for name, value in row.items()}
+                found[tier] = replace(known, **amounts)
+        return list(found.values())
+
+    def queued_below(self, level: NodeLevel, node_id: str) -> int:
+        """The number of those that wait for a place."""
+        (row,) = _QUEUED_BELOW[level].rows(self._connection, {"node": node_id})
+        return int(row["number"])
 
     def living_ids(self) -> Sequence[ClusterId]:
         """The ids of whatever is neither deleted, failed nor stopped."""

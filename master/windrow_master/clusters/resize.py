@@ -8,7 +8,7 @@ fewer   the highest ranks go, and cost nothing from then on; rank 0 always stays
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters import end_limits, stopping
+from windrow_master.clusters import end_limits, quota_use, stopping
 from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
@@ -21,6 +21,7 @@ from windrow_master.identity.model import Principal
 from windrow_master.market import spending
 from windrow_master.market.service import MarketService
 from windrow_master.placement.model import Refusal
+from windrow_master.queue import quotas
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, InvalidInput
 from windrow_proto.sealed import RegistryLogin
@@ -47,8 +48,8 @@ class Resizer:
         """The cluster with so many hosts, or what has to happen first. most: what all of it may cost per hour; None: as
         was asked. login: for the registry of its image, on the new hosts; wanted where those before took one.
 
-        Raises InvalidInput, Conflict, InsufficientFunds, NoCapacity; Forbidden where what it costs more would not count
-        for a spending limit of the caller's token.
+        Raises InvalidInput, Conflict (QuotaExceeded among them), InsufficientFunds, NoCapacity; Forbidden where what it
+        costs more would not count for a spending limit of the caller's token.
         """
         if cluster.kind not in RESIZED:
             words = f"hosts of a cluster of kind {cluster.kind} cannot be changed: its members know how many they are."
@@ -90,6 +91,7 @@ class Resizer:
         found = self._meeter.beside(uow, cluster, members, hosts - len(members), left)
         if isinstance(found, Refusal):
             return eviction(found)
+        quota_use.check_at(uow, quotas.of(uow, cluster.account_id), cluster.request, found, is_more=True)
         met = self._meeter.met(uow, cluster, members, found)
         if isinstance(met, Look):
             return met

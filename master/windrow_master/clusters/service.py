@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from windrow_master.clusters import end_limits, environments, stopping
+from windrow_master.clusters import end_limits, environments, quota_use, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.kinds import box
@@ -52,6 +52,8 @@ from windrow_master.market.model import PROOF_ACCOUNT, Offer
 from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal, Verdict
+from windrow_master.queue import quotas
+from windrow_master.queue.quota import QuotaItem
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Work, require
@@ -148,11 +150,12 @@ class ClusterService:
 
     async def plan(self, principal: Principal, request: ClusterRequest, budget: Microcents | None = None) -> Preview:
         """Return the outcome of creating this now, where proofs make way for it; changes nothing. budget: as for
-        `create`. Raises BudgetTooSmall, SpendingLimitReached."""
+        `create`. Raises BudgetTooSmall, SpendingLimitReached, QuotaExceeded."""
         request = checked(request, ClusterId("cluster_preview"))
 
         def read(uow: UnitOfWork, among: Nominated | None) -> Preview:
             self.check_secrets(uow, principal.account_id, request)
+            limits = quota_use.check(uow, principal.account_id, request)
             uow.publish(VolumesAsked(principal.account_id, request.volumes))
             answer = self._starter.placed(uow, principal.account_id, request, budget=budget, among=among)
             balance = self._market.balance(uow, principal.account_id)
@@ -163,6 +166,7 @@ class ClusterService:
                     return Preview((), None, balance, answer)
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
+            quota_use.check_at(uow, limits, request, answer)
             self._market.check_limits(uow, principal.account_id, principal.spenders, answer.price_per_hour)
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)
@@ -182,8 +186,8 @@ class ClusterService:
         budget: Microcents | None = None,
         but: frozenset[HostId] = frozenset(),
     ) -> tuple[Operation, ClusterView]:
-        """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, InvalidInput
-        (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
+        """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, QuotaExceeded,
+        InvalidInput (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
 
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
@@ -198,6 +202,11 @@ class ClusterService:
         """Raises BudgetTooSmall where this budget does not pay for a minute where it would run now."""
         if budget is not None:
             self._starter.placed(uow, account_id, request, budget=budget)
+
+    def check_waits(self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, count: int) -> None:
+        """Raises QuotaExceeded where so many more may not wait, or one of them is larger than a quota."""
+        found = quota_use.check(uow, account_id, request, may_wait=True)
+        quotas.check(uow, found, {(QuotaItem.WAITING, ""): count})
 
     def check_secrets(self, uow: UnitOfWork, account_id: AccountId, request: Work, login: _Login = None) -> None:
         """Raises InvalidInput where the request names a secret that is not there or cannot be used so."""

@@ -8,7 +8,7 @@ earlier workloads and their rental are past. Its image is what it ran before, by
 from collections.abc import Sequence
 from dataclasses import replace
 
-from windrow_master.clusters import end_limits
+from windrow_master.clusters import end_limits, quota_use
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.launch import Launcher
@@ -88,12 +88,14 @@ class Starter:
         among: Nominated | None = None,
         but: frozenset[HostId] = frozenset(),
     ) -> Ready | Needs:
-        """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity and
-        BudgetTooSmall. It writes nothing. is_proof: at most at the suggested price, so that nobody grows rich by being
-        tried. budget, among, but: as for `placed`."""
+        """Return where it runs and how its members meet, or what has to happen first; raises NoCapacity, QuotaExceeded
+        and BudgetTooSmall. It writes nothing. is_proof: at most at the suggested price, so that nobody grows rich by
+        being tried, and whatever quotas say, since it gives way. budget, among, but: as for `placed`."""
+        limits = () if is_proof else quota_use.check(uow, account_id, request)
         found = self.placed(uow, account_id, request, is_proof, budget, among, but)
         if isinstance(found, Refusal):
             return eviction(found)
+        quota_use.check_at(uow, limits, request, found)
         if is_proof:
             found = replace(found, members=tuple(self._fair(member) for member in found.members))
         network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})

@@ -104,6 +104,13 @@ Index(
     sqlite_where=clusters.c.sealed.is_(None),
     postgresql_where=clusters.c.sealed.is_(None),
 )
+# What has not ended, by account: what quotas count.
+Index(
+    "ix_clusters_living",
+    clusters.c.account_id,
+    sqlite_where=clusters.c.ended_at_ns.is_(None),
+    postgresql_where=clusters.c.ended_at_ns.is_(None),
+)
 # What still holds slots, in one small index: everything that is asked often asks for these only.
 Index(
     "ix_workloads_held",

@@ -247,6 +247,7 @@ class Permission(StrEnum):
     SECRETS = "secrets"
     SHARES = "shares"
     LIMITS = "limits"
+    QUOTAS = "quotas"
     SIMULATED_HOSTS = "simulated_hosts"
     ALERTS_READ = "alerts.read"
     ALERTS = "alerts"
@@ -277,6 +278,7 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.SECRETS: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.SHARES: frozenset({Role.RENTER, Role.ADMIN}),
     Permission.LIMITS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN, Role.OPERATOR}),
+    Permission.QUOTAS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.OPERATOR}),
     Permission.SIMULATED_HOSTS: frozenset({Role.OPERATOR}),
     Permission.ALERTS_READ: _EVERYONE,
     Permission.ALERTS: frozenset({Role.OPERATOR, Role.PROVIDER, Role.RENTER, Role.ADMIN}),

@@ -25,6 +25,13 @@ class ProjectPurged(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class ProjectLeft(Fact):
+    """A project was deleted, or was transferred to another organisation: it has nothing of the one before any more."""
+
+    account_id: AccountId
+
+
+@dataclass(frozen=True, slots=True)
 class UserErased(Fact):
     """A user was erased: the names of these tokens are, too."""
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from windrow_master.identity import membership
 from windrow_master.identity.accounts import check_may_begin, is_first
-from windrow_master.identity.messages import ProjectPurged
+from windrow_master.identity.messages import ProjectLeft, ProjectPurged
 from windrow_master.identity.model import Account, AccountState, Principal, Role
 from windrow_master.identity.object_share_repository import ObjectShareRepository
 from windrow_master.identity.people import Organisation, ProjectTransfer, User
@@ -171,6 +171,7 @@ class ProjectService:
         uow[OrganisationRepository].forget_project(account.id)
         moved = replace(account, organisation_id=target.id)
         uow[AccountRepository].save(moved)
+        uow.publish(ProjectLeft(account.id))
         if admin is not None:
             uow[OrganisationRepository].set_project_roles(admin.id, account.id, membership.first_roles(account))
         fields = {"from": account.organisation_id or "", "to": target.id}
@@ -199,6 +200,7 @@ def delete(uow: UnitOfWork, account: Account, actor: str) -> None:
     """Let nobody act in a project any more. Its rows are kept."""
     end_access(uow, account.id)
     uow[AccountRepository].save(replace(account, deleted_at_ns=uow.now_wall_ns))
+    uow.publish(ProjectLeft(account.id))
     uow.audit(actor, "project.delete", account.id, fields={"name": account.name})
     uow.event("project.deleted", (account.id,), f"The project {account.name} was deleted", actor=actor)
 

@@ -7,6 +7,7 @@ from windrow_master.clusters.messages import EntryOf, IsOfJob
 from windrow_master.jobs.entries import entry_of
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
+from windrow_master.queue.messages import WaitingBelow
 from windrow_master.queue.model import Entry
 from windrow_master.secrets.messages import SecretUsers
 from windrow_master.secrets.model import SecretUser, by_name
@@ -49,6 +50,12 @@ def living_of(uow: UnitOfWork, account_id: AccountId) -> Sequence[Job]:
 def kept_bytes(uow: UnitOfWork, question: KeptByJobs) -> int:
     """Bytes that the jobs of an account keep beside their checkpoints."""
     return uow[JobRepository].kept_bytes(question.account_id, uow.now_wall_ns - KEPT_NS)
+
+
+def waiting_below(uow: UnitOfWork, question: WaitingBelow) -> int:
+    """Return how many jobs and clusters below a node wait for a place."""
+    jobs = uow[JobRepository].waiting_below(question.level, question.node_id)
+    return jobs + lookup.queued_below(uow, question.level, question.node_id)
 
 
 def secret_users(uow: UnitOfWork, question: SecretUsers) -> Mapping[str, Sequence[SecretUser]]:

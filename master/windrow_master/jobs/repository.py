@@ -4,12 +4,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import bindparam, func, insert, select, update
+from sqlalchemy import bindparam, func, insert, or_, select, update
 
 from windrow_master.clusters.model import names_of
 from windrow_master.clusters.tables import clusters
 from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.states import PLACEABLE
 from windrow_master.jobs.tables import jobs
+from windrow_master.queue.quota import NodeLevel
+from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, page, readable
 from windrow_master.store.repository import Repository
@@ -28,6 +31,15 @@ _COUNTS: Final = Made(
     .group_by(jobs.c.state)
 )
 _KEY_OF_CLUSTER: Final = Made(select(clusters.c.request_key).where(clusters.c.cluster_id == bindparam("wanted")))
+_WAITS: Final = tuple(one.value for one in (JobState.SUBMITTED, *PLACEABLE))
+_WAITING_BELOW: Final = {
+    level: Made(
+        select(func.count().label("number")).where(
+            jobs.c.ended_at_ns.is_(None), or_(*(jobs.c.state == one for one in _WAITS)), is_below(jobs, level)
+        )
+    )
+    for level in LEVELS
+}
 
 
 class JobRepository(Repository):
@@ -102,6 +114,11 @@ class JobRepository(Repository):
         return int(
             self._connection.scalar(query.where(jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None))) or 0
         )
+
+    def waiting_below(self, level: NodeLevel, node_id: str) -> int:
+        """How many below a node of the tree of shares wait for a place, or for what comes before."""
+        (row,) = _WAITING_BELOW[level].rows(self._connection, {"node": node_id})
+        return int(row["number"])
 
     def counts(self) -> Mapping[JobState, tuple[int, int]]:
         """Count the jobs that have not ended: for each state their number and the creation time of the oldest."""

@@ -29,6 +29,7 @@ from windrow_master.jobs.transitions import JobTransitions, known_image, spent
 from windrow_master.loops import page_alone
 from windrow_master.placement.model import Refusal
 from windrow_master.queue.model import PriorityClass
+from windrow_master.queue.rules import may_use_class
 from windrow_master.queue.service import QueueService
 from windrow_master.storage import volume_attachments
 from windrow_master.storage.artefacts import taken
@@ -119,7 +120,8 @@ class JobService:
     async def submit(
         self, principal: Principal, request: JobRequest, key: str | None = None, *, login: RegistryLogin | None = None
     ) -> tuple[JobView, ...]:
-        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany.
+        """Take a job, or all of an array; raises InvalidInput, NotFound for a job it should come after, TooMany, and
+        QuotaExceeded where there would be no room for it in its quotas though nothing else ran.
 
         The first one says why there is no place for it now, where there is none. key: the request's Idempotency-Key;
         the same one again answers with the jobs that it made. login: for the pulls
@@ -153,6 +155,7 @@ class JobService:
     ) -> tuple[JobView, ...]:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
+        self._clusters.check_waits(uow, principal.account_id, _first_cluster(asked, principal), count)
         self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
         self._clusters.check_secrets(uow, principal.account_id, asked, login)
         if asked.volumes:
@@ -409,7 +412,9 @@ class JobService:
             self._store.admit()
             _check_living(uow, job.account_id, 1)
             request = replace(request, image=known_image(uow, job))
-            self._clusters.check_budget(uow, job.account_id, _first_cluster(request, principal), request.budget)
+            first = _first_cluster(request, principal)
+            self._clusters.check_waits(uow, job.account_id, first, 1)
+            self._clusters.check_budget(uow, job.account_id, first, request.budget)
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),
@@ -535,7 +540,9 @@ def _is_waiting(job: Job) -> bool:
 
 def _check_may_use(uow: UnitOfWork, principal: Principal, priority_class: str) -> None:
     """Raises Forbidden where the project may not use this class."""
-    if priority_class == CLASSES[PriorityClass.URGENT] and Role.OPERATOR not in principal.roles:
+    if priority_class != CLASSES[PriorityClass.URGENT] or Role.OPERATOR in principal.roles:
+        return
+    if not may_use_class(uow, principal.account_id, PriorityClass.URGENT):
         raise Forbidden("This project may not use the class urgent. Ask an operator of this market.", subject="class")
 
 

@@ -38,6 +38,14 @@ Index(
     sqlite_where=jobs.c.ended_at_ns.is_(None),
     postgresql_where=jobs.c.ended_at_ns.is_(None),
 )
+# The same by account: what quotas count.
+Index(
+    "ix_jobs_living_of",
+    jobs.c.account_id,
+    jobs.c.state,
+    sqlite_where=jobs.c.ended_at_ns.is_(None),
+    postgresql_where=jobs.c.ended_at_ns.is_(None),
+)
 # Rows that an earlier release wrote with values in clear; records/earlier_repository.py seals them at the start, so
 # that none are left.
 Index(

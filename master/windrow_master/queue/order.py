@@ -196,7 +196,15 @@ class Queue:
         return self._begins[0][0] if self._begins else None
 
     def shares_changed(self, now_ns: int) -> None:
-        """The tree has lost or got nodes: what waits below one that is gone is not ready. O(all that wait)."""
+        """The tree has lost or got nodes, or leaves have moved: what waits below one that is gone is not ready. O(all
+        that wait)."""
+        for leaf in [one for one in self._paths if one in self.shares and self._paths[one] != self.shares.path(one)]:
+            ready = {of: len(leaves[leaf]) for of, leaves in self._leaves.items() if leaf in leaves}
+            for of, number in ready.items():
+                self._count(leaf, of, -number)
+            self._paths[leaf] = self.shares.path(leaf)
+            for of, number in ready.items():
+                self._count(leaf, of, number)
         for one in self._waiting.values():
             if (one.state is Waits.NO_SHARE) is (one.entry.leaf in self.shares):
                 self._settle(one, now_ns)

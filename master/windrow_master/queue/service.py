@@ -11,6 +11,7 @@ that neither a look nor the thread ever sees half of one.
 import asyncio
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -23,7 +24,7 @@ from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, St
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
 from windrow_master.store.unit import DATABASE_FAULTS
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import NotFound
+from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
 
@@ -167,8 +168,9 @@ class QueueService:
             self._put_nodes(nodes)
             for node_id in dropped:
                 if node_id in self.shares and not self.shares.children(node_id):
-                    self.shares.drop(node_id)
-                    self._leaves.discard(node_id)
+                    with suppress(Conflict):  # it holds something, and stays until the next start
+                        self.shares.drop(node_id)
+                        self._leaves.discard(node_id)
             self.queue.shares_changed(self._clock.wall_ns())
 
         self._later(change)
@@ -421,7 +423,8 @@ class QueueService:
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:
             with ends_alone("queue_node"):
-                self.shares.put(node)
+                if self.shares.take(node):
+                    self.queue.shares_changed(self._clock.wall_ns())
                 self._leaves.add(node.node_id)
 
     async def _catch_up(self) -> None:

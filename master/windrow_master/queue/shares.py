@@ -47,6 +47,30 @@ class Node:
     is_borrowing: bool = True
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """The rules of a node as people set them; what nobody set is as the fields say. may_use_urgent: entries below it
+    may have that class."""
+
+    node_id: str
+    guarantee: int = 0
+    ceiling: int = WHOLE
+    weight: int = 1
+    is_borrowing: bool = True
+    may_use_urgent: bool = False
+
+    def node(self, parent: str) -> Node:
+        """As the tree has it."""
+        return Node(
+            node_id=self.node_id,
+            parent=parent,
+            guarantee=self.guarantee,
+            ceiling=self.ceiling,
+            weight=self.weight,
+            is_borrowing=self.is_borrowing,
+        )
+
+
 @dataclass(slots=True)
 class _State:
     """used: in amounts x nanoseconds at a time; held: now. number: the order in which nodes came."""
@@ -88,24 +112,56 @@ class Shares:
 
     def put(self, node: Node) -> None:
         """Add a node, or change its rules; O(siblings). Raises InvalidInput, or NotFound for a parent that is gone."""
-        known, parent = self._states.get(node.node_id), self._states.get(node.parent or "")
+        known, parent = self._states.get(node.node_id), self._parent(node)
         require("weight", node.weight > 0, "above 0")
-        require("guarantee", 0 <= node.guarantee <= WHOLE, f"0 to {WHOLE} parts per million")
-        require("ceiling", node.guarantee <= node.ceiling <= WHOLE, f"between the guarantee and {WHOLE}")
-        if parent is None or node.node_id == ROOT:
-            raise NotFound(f"The share {node.node_id} has no parent {node.parent}: it is deleted, or was never there.")
+        require("guarantee", 0 <= node.guarantee <= WHOLE, "0 to 100 %")
+        require("ceiling", node.guarantee <= node.ceiling <= WHOLE, "between the guarantee and 100 %")
         require("parent", known is None or known.node.parent == node.parent, "the one that it has: shares do not move")
         require("parent", len(parent.path) < DEPTH_MAX, f"at most {DEPTH_MAX - 1} levels deep")
         beside = sum(self._states[one].node.guarantee for one in parent.children if one != node.node_id)
         left = parent.node.guarantee - beside
-        require("guarantee", node.guarantee <= left, f"at most {left}, which {node.parent} has left of its own")
+        said = f"at most {share_text(left)}, which {node.parent} has left of its own"
+        require("guarantee", node.guarantee <= left, said)
         if known is not None:
             below = sum(self._states[one].node.guarantee for one in known.children)
-            require("guarantee", node.guarantee >= below, f"at least {below}, which is given on below it")
-            known.node = node
-            return
-        parent.children.add(node.node_id)
-        self._states[node.node_id] = _State(node, next(self._numbers), (*parent.path, node.node_id))
+            require("guarantee", node.guarantee >= below, f"at least {share_text(below)}, which is given on below it")
+        self.take(node)
+
+    def take(self, node: Node) -> bool:
+        """As `put`, of rules that somebody has checked: several that change may come in any order. A leaf whose parent
+        is another one moves there, with what it holds and has used; True if it did. Raises NotFound for a parent that
+        is gone."""
+        known, parent = self._states.get(node.node_id), self._parent(node)
+        if known is None:
+            parent.children.add(node.node_id)
+            self._states[node.node_id] = _State(node, next(self._numbers), (*parent.path, node.node_id))
+            return False
+        is_moved = known.node.parent != node.parent
+        if is_moved:
+            self._move(known, parent)
+        known.node = node
+        return is_moved
+
+    def _parent(self, node: Node) -> _State:
+        parent = self._states.get(node.parent or "")
+        if parent is None or node.node_id == ROOT:
+            raise NotFound(f"The share {node.node_id} has no parent {node.parent}: it is deleted, or was never there.")
+        return parent
+
+    def _move(self, leaf: _State, parent: _State) -> None:
+        assert not leaf.children, f"{leaf.node.node_id} moves, and others are below it"
+        before, after = self._up(leaf.node.node_id)[1:], [self._states[one] for one in parent.path]
+        at_ns = max(one.at_ns for one in (leaf, *before, *after))
+        for state in {id(one): one for one in (leaf, *before, *after)}.values():
+            self._advance(state, at_ns)
+        for states, sign in ((before, -1), (after, 1)):
+            for state in states:
+                state.held = state.held.plus(leaf.held, sign)
+                used = [max(0.0, had + sign * its) for had, its in zip(state.used, leaf.used, strict=True)]
+                state.used = used[0], used[1], used[2]
+        before[0].children.remove(leaf.node.node_id)
+        parent.children.add(leaf.node.node_id)
+        leaf.path = (*parent.path, leaf.node.node_id)
 
     def drop(self, node_id: str) -> None:
         """Delete a node. Raises Conflict while it has children or holds something."""
@@ -117,6 +173,10 @@ class Shares:
 
     def __contains__(self, node_id: str) -> bool:
         return node_id in self._states
+
+    def ids(self) -> list[str]:
+        """All nodes."""
+        return list(self._states)
 
     def children(self, node_id: str) -> frozenset[str]:
         """The nodes right below it; none of one that is deleted."""
@@ -210,3 +270,8 @@ class Shares:
     def _up(self, leaf: str) -> list[_State]:
         """From the leaf to the installation."""
         return [self._states[one] for one in reversed(self._state(leaf).path)]
+
+
+def share_text(parts: int) -> str:
+    """Parts per million as people write them: 12.5 %."""
+    return f"{parts / (WHOLE // 100):g} %"

@@ -204,6 +204,15 @@ windrow delivery again 4f2a9c01
 windrow limit ls
 windrow limit set --max-monthly 100
 windrow limit rm
+windrow fair-share ls
+windrow fair-share set org:acme --guarantee 25% --weight 4 --ceiling 50%
+windrow fair-share set lab --no-borrowing
+windrow fair-share rm lab
+windrow quota ls
+windrow quota set lab gpus --limit 8 --tier h100
+windrow quota set org:acme memory --limit 64GiB
+windrow quota set installation spend_per_hour --limit 12.50
+windrow quota rm lab gpus --tier h100
 windrow token add ci --max-total 50
 windrow token add --join
 windrow token ls

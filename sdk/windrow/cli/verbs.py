@@ -72,6 +72,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "service-account": Verb(ACCOUNT, "service_accounts:service_app"),
     "share": Verb(ACCOUNT, "shares:share_app"),
     "limit": Verb(ACCOUNT, "limits:limit_app"),
+    "fair-share": Verb(ACCOUNT, "fair_shares:fair_share_app"),
+    "quota": Verb(ACCOUNT, "fair_shares:quota_app"),
     "channel": Verb(ACCOUNT, "channels:channel_app"),
     "delivery": Verb(ACCOUNT, "channels:delivery_app"),
     "token": Verb(ACCOUNT, "account:token_app"),

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from tests.unit.queue.cluster import BEGAN, MILLI, Cluster, Job, backlog, flood, job, projects, tree
 from windrow_master.queue.model import Amounts, End, PriorityClass, When
 from windrow_master.queue.order import Queue
-from windrow_master.queue.quota import Item, Level, Quota, check
+from windrow_master.queue.quota import NodeLevel as Level
+from windrow_master.queue.quota import Quota, check
+from windrow_master.queue.quota import QuotaItem as Item
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 

@@ -2,7 +2,9 @@
 
 import pytest
 
-from windrow_master.queue.quota import Item, Level, Quota, check, with_totals
+from windrow_master.queue.quota import NodeLevel as Level
+from windrow_master.queue.quota import Quota, check, with_totals
+from windrow_master.queue.quota import QuotaItem as Item
 from windrow_proto.errors import InvalidInput
 
 

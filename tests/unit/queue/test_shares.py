@@ -22,10 +22,10 @@ def node(node_id: str = "acme", parent: str | None = ROOT, **more: Any) -> Node:
     ("nodes", "said"),
     [
         ([node(weight=0)], "weight must be above 0"),
-        ([node(guarantee=-1)], "guarantee must be 0 to 1000000"),
-        ([node(guarantee=WHOLE + 1)], "guarantee must be 0 to 1000000"),
-        ([node(guarantee=600_000), node("other", guarantee=400_001)], "guarantee must be at most 400000"),
-        ([node(guarantee=500_000), node("lab", "acme", guarantee=500_001)], "at most 500000, which acme has"),
+        ([node(guarantee=-1)], "guarantee must be 0 to 100 %"),
+        ([node(guarantee=WHOLE + 1)], "guarantee must be 0 to 100 %"),
+        ([node(guarantee=600_000), node("other", guarantee=400_001)], "guarantee must be at most 40 %"),
+        ([node(guarantee=500_000), node("lab", "acme", guarantee=500_001)], "at most 50 %, which acme has"),
         ([node(guarantee=2, ceiling=1)], "ceiling must be between the guarantee"),
         ([node(ceiling=WHOLE + 1)], "ceiling must be between the guarantee"),
         ([node("a", "b"), node("b", "a")], "no circle, as of a, b"),
@@ -112,3 +112,29 @@ def test_a_rank_is_the_same_for_nodes_of_the_same_use() -> None:
     shares = tree(8, DAY, node("a"), node("b"))
     ranks = [replace(shares.standing(one, BEGAN)).rank[:2] for one in ("a", "b")]
     assert ranks[0] == ranks[1]
+
+
+def test_a_leaf_moves_with_what_it_holds_and_has_used_and_nobody_else_changes() -> None:
+    def built(home: str) -> Shares:
+        shares = tree(8, DAY, node("acme"), node("other"), node("lab", home), node("beside", "acme"))
+        shares.start("lab", CARD, BEGAN)
+        shares.start("beside", CARD, BEGAN + HOUR)
+        shares.stop("lab", CARD, BEGAN + 2 * HOUR)
+        shares.start("lab", Amounts(gpus=2000), BEGAN + 3 * HOUR)
+        return shares
+
+    moved, always = built("acme"), built("other")
+    moved.take(node("lab", "other", weight=3))
+    assert moved.path("lab") == (ROOT, "other", "lab") and moved.children("acme") == {"beside"}
+    for name in (ROOT, "acme", "other", "lab", "beside"):
+        has, wants = (one.standing(name, BEGAN + DAY) for one in (moved, always))
+        assert [has.held, has.used] == pytest.approx([wants.held, wants.used]), name
+    moved.stop("lab", Amounts(gpus=2000), BEGAN + DAY)
+    assert moved.standing("other", BEGAN + DAY).held == 0
+
+
+def test_rules_that_were_checked_are_taken_in_any_order() -> None:
+    shares = tree(8, DAY, node(guarantee=WHOLE), node("a", "acme", guarantee=WHOLE), node("b", "acme"))
+    shares.take(node("b", "acme", guarantee=600_000))
+    shares.take(node("a", "acme", guarantee=400_000))
+    assert shares.standing("b", BEGAN).node.guarantee == 600_000

@@ -352,6 +352,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{schedule_id}": await _schedule(opened, owner),
         "{project}": OWNER,
+        "{node}": OWNER,
         "{organisation}": "organisation_left",
         "{provider}": "linked",
         "{tier:path}": "cpu/C",

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0055_decisions"
-down_revision = "0052_job_queue"
+down_revision = "0054_shares_and_quotas"
 branch_labels = None
 depends_on = None
 
