@@ -451,7 +451,7 @@ async def test_a_standing_says_why_by_what_is_free(w: World):
     w.fleet.pools = {"t": frozenset({"t4"})}
     w.put(entry("never", name="t"), entry("first", cards=1), entry("second", submitted_ns=START_NS + 1))
     await w.look()
-    assert w.queue.standing("never").why == "1st in the queue: no host has 1 GPUs of t4 free."
+    assert w.queue.standing("never").why == "1st in the queue: no host has 1 GPU of t4 free."
     assert w.queue.standing("second").place == 2
     assert w.queue.standing("second").why.startswith("2nd in the queue: no host has 1 GPUs")
 
