@@ -21,10 +21,15 @@ DROPPED: Final = ("net::ERR_NETWORK_CHANGED", 'interrupted by another navigation
 """The error, and the page that tells of it, which can come after the next try has begun."""
 ITSELF: Final = re.compile(r'Navigation to "(.*)" is interrupted by another navigation to "\1"')
 """Chromium loads a page that was dropped again by itself, beside the next try."""
-DROPPED_MODULE: Final = "Failed to fetch dynamically imported module"
-"""What a script throws for the same reason; the console loads such a part again."""
+DROPPED_PART: Final = ("Failed to fetch dynamically imported module", "Unable to preload CSS for")
+"""The errors that a script throws for the same reason; the console loads such a part again."""
 TRIES: Final = 5
 PAUSE_S: Final = 1.0
+
+
+def is_dropped(thrown: Error) -> bool:
+    """True for an error of a page of which the browser dropped a part, and for no fault of the page's own."""
+    return any(words in thrown.message for words in DROPPED_PART)
 
 
 def _again(navigate: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:

@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.pretend_master import Served
-from tests.browser.running import DROPPED_MODULE
+from tests.browser.running import is_dropped
 from tests.browser.test_console_states import signed_in
 from tests.support.stack import Stack
 
@@ -17,7 +17,7 @@ Pretend = Callable[..., Served]
 async def enter(page: Page, market: Stack) -> list[str]:
     """Sign in to the shipped console; the list fills with what its pages throw but for parts that Chromium dropped."""
     thrown: list[str] = []
-    page.on("pageerror", lambda error: thrown.extend([str(error)] * (DROPPED_MODULE not in str(error))))
+    page.on("pageerror", lambda error: None if is_dropped(error) else thrown.append(str(error)))
     await page.goto(f"{market.cli['url']}/fleet#token={market.cli['token']}")
     await expect(page.get_by_role("row").nth(1)).to_contain_text("Online")
     return thrown

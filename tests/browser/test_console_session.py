@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Page, Request, expect
 
 from tests.browser.pretend_master import OTHER_TOKEN, SECRET, Served
+from tests.browser.running import is_dropped
 from tests.browser.test_console_states import signed_in
 
 Pretend = Callable[..., Served]
@@ -132,8 +133,11 @@ async def test_a_sign_in_that_did_not_arrive_is_sent_again(page: Page, pretend: 
 
 @pytest.mark.parametrize("file", ["index-*.js", "main-*.js", "libraries-*.js", "main-*.css"])
 async def test_a_file_that_did_not_arrive_is_fetched_again(page: Page, pretend: Pretend, file: str) -> None:
+    thrown: list[str] = []
+    page.on("pageerror", lambda error: None if is_dropped(error) else thrown.append(str(error)))
     await page.route(f"**/assets/{file}", lambda route: route.abort("connectionaborted"), times=2)
     await signed_in(page, pretend())
+    assert thrown == []
     assert await page.evaluate("sessionStorage.getItem('windrow.loads')") is None
 
 

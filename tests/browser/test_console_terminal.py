@@ -8,6 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.axe import axe_source, violations
 from tests.browser.pretend_master import Served
+from tests.browser.running import is_dropped
 from tests.browser.test_console_access import rented
 from tests.browser.test_console_states import signed_in
 from tests.waiting import poll_async
@@ -24,7 +25,7 @@ async def _size_was_told(served: Served) -> None:
 async def test_a_terminal_is_one_click_away_and_reconnects(page: Page, pretend: Pretend) -> None:
     served, faults = pretend(), list[str]()
     page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
-    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on("pageerror", lambda error: None if is_dropped(error) else faults.append(str(error)))
     await signed_in(page, served)
     await rented(page, served)
     inside, world = page.get_by_role("main"), served.world

@@ -8,7 +8,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.browser.pretend_master import Served
-from tests.browser.running import DROPPED_MODULE
+from tests.browser.running import is_dropped
 from tests.waiting import poll_async
 from windrow_master.api.headers import NONCE_PLACE
 
@@ -44,7 +44,7 @@ async def test_no_screen_breaks_the_policy_asks_another_host_or_lacks_its_style(
     host = next(iter(served.world.hosts))
     errors: list[str] = []
     asked: set[str] = set()
-    page.on("pageerror", lambda error: errors.extend([str(error)] * (DROPPED_MODULE not in str(error))))
+    page.on("pageerror", lambda error: None if is_dropped(error) else errors.append(str(error)))
     page.on("request", lambda request: asked.add("/".join(request.url.split("/")[:3])))
     await _signed_in(page, served)
     seen: dict[str, list[str]] = {}

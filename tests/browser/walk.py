@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page, Request, Response
 from playwright.async_api import Error as BrowserError
 
 from tests.browser.axe import violations
+from tests.browser.running import is_dropped
 from tests.browser.width import wider_than_window
 from tests.support.people import Person
 from tests.waiting import PATIENCE_S, poll_async
@@ -97,7 +98,7 @@ class Walk:
         self.page.on("requestfinished", lambda request: self._open.discard(request))
         self.page.on("requestfailed", lambda request: self._open.discard(request))
         self.page.on("response", answered)
-        self.page.on("pageerror", lambda error: self._note(f"the page threw: {error}"))
+        self.page.on("pageerror", lambda error: None if is_dropped(error) else self._note(f"the page threw: {error}"))
 
     async def _fetch(self, address: str) -> None:
         self.opened[shape_of(address)] += 1
