@@ -5,7 +5,11 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+from sqlalchemy import event
+
+from windrow_master.store.engine import Engines, engines_of
 from windrow_master.store.executors import Executor, InlineExecutor
 from windrow_master.store.store import Store
 from windrow_proto.units import SECOND
@@ -48,6 +52,19 @@ class SeededRng:
         return self._random.random()
 
 
+def patient_engines(url: str) -> Engines:
+    """The engines of a database, which ends no transaction in which a busy machine says nothing for seconds."""
+
+    def connected(connection: Any, _record: object) -> None:
+        connection.execute("SET idle_in_transaction_session_timeout = 0")
+        connection.commit()
+
+    engines = engines_of(url)
+    for engine in (engines.writer, engines.reader, engines.seat) if engines.is_shared else ():
+        event.listen(engine, "connect", connected)  # after what the product sets
+    return engines
+
+
 @contextmanager
 def opened_store(
     directory: Path,
@@ -57,7 +74,12 @@ def opened_store(
 ) -> Iterator[Store]:
     """A real store on SQLite in this directory or on `database`, inline unless given an executor; closed in the end."""
     store = Store.open(
-        directory, clock or ManualClock(), SeededRng(), executor=executor or InlineExecutor(), database=database
+        directory,
+        clock or ManualClock(),
+        SeededRng(),
+        executor=executor or InlineExecutor(),
+        database=database,
+        open_engines=patient_engines,
     )
     try:
         yield store
