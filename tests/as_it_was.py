@@ -59,7 +59,10 @@ def _put_signals(before: list[Any]) -> None:
 def _put_gc(before: tuple[tuple[int, int, int], bool]) -> None:
     threshold, is_frozen = before
     gc.set_threshold(*threshold)
-    (gc.freeze if is_frozen else gc.unfreeze)()
+    gc.unfreeze()
+    if is_frozen:
+        gc.collect()  # of what a daemon has left here, which would else be kept for as long as the process
+        gc.freeze()
 
 
 KEPT: dict[str, tuple[Look, PutBack]] = {

@@ -1,7 +1,8 @@
 """Fixtures for every test; the services found and the closing table live in `ledger.py`, the order in `spread.py`."""
 
+import gc
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 import structlog
@@ -30,6 +31,11 @@ for _name in ("no_proxy", "NO_PROXY"):
     os.environ[_name] = ",".join(filter(None, (os.environ.get(_name), "localhost", "127.0.0.1", "::1")))
 
 
+YOUNG_MAX = 7_000
+"""Objects between two searches of the youngest, ten times as many as by default; another number than a daemon's, so
+that a test is seen that runs one and does not put it back."""
+
+
 def plain_log() -> None:
     """The log as structlog has it, but for tracebacks: coloured, with every variable, one takes seconds to write."""
     structlog.reset_defaults()
@@ -38,6 +44,19 @@ def plain_log() -> None:
 
 
 plain_log()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect without searches for garbage, and keep what was collected from the later ones: with it they took an
+    eighth of the processor time of the unit tests."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.set_threshold(YOUNG_MAX, *gc.get_threshold()[1:])
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

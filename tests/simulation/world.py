@@ -342,8 +342,8 @@ def _collecting_seldom(is_last: bool) -> Iterator[None]:
 
     What is left of the history before is put away first: frozen, it would be kept for as long as the process lives.
     """
-    kept = gc.get_threshold()
-    if not is_last:
+    kept, is_frozen = gc.get_threshold(), gc.get_freeze_count() > 0
+    if not (is_last or is_frozen):
         gc.collect()
     gc.freeze()
     gc.set_threshold(200_000, 20, 50)
@@ -352,3 +352,6 @@ def _collecting_seldom(is_last: bool) -> Iterator[None]:
     finally:
         gc.set_threshold(*kept)
         gc.unfreeze()
+        if is_frozen:
+            gc.collect()
+            gc.freeze()

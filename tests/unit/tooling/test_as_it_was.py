@@ -24,7 +24,7 @@ BREACHES: dict[str, Callable[[], object]] = {
     "the root logger's level": lambda: logging.getLogger().setLevel(5),
     "the hooks for crashes": lambda: setattr(sys, "excepthook", print),
     "the signal handlers": lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
-    "the garbage collector": gc.freeze,
+    "the garbage collector": lambda: gc.set_threshold(1_234),
 }
 LEAKY = """
 import os
