@@ -3,13 +3,15 @@
 Short here; `make torture` gives each parser a million inputs (FUZZ=n for another number).
 """
 
+import functools
 import os
 import random
 import signal
 import tracemalloc
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -78,28 +80,35 @@ def test_what_was_found_once_stays_refused(name: str, data: bytes) -> None:
 # --- bombs ------------------------------------------------------------------------------------------------------------
 
 
-def bombs() -> dict[str, bytes]:
-    """Small on the wire, large in memory, if somebody let them."""
+@functools.cache
+def flood() -> bytes:
+    """256 MiB of zeros, deflated."""
     squeezer = zlib.compressobj(level=9, wbits=-15)
-    flood = b"".join(squeezer.compress(bytes(MIB)) for _ in range(256)) + squeezer.flush()
-    zeros = host_pb2.TelemetryBatch(at_ms=[0], metric=[1], device=[0], values=[0] * 250_000).SerializeToString()
-    nested = host_pb2.TelemetryBatch(deflated=host_pb2.TelemetryBatch(deflated=flood[:1_000]).SerializeToString())
-    return {
-        "deflated to 256 MiB": host_pb2.TelemetryBatch(deflated=flood).SerializeToString(),
-        "deflated twice": nested.SerializeToString(),
-        "more values than a batch has": zeros,
-        "counts that do not fit": host_pb2.TelemetryBatch(at_ms=range(4_096), metric=[1] * 4_096).SerializeToString(),
-        "two million empty messages": b"\x12\x00" * (CONTROL_BYTES_MAX // 2),
-        "half a million empty texts": b"\x2a\x00" * (TELEMETRY_BYTES_MAX // 2),
-        "varints without end": b"\xff" * TELEMETRY_BYTES_MAX,
-        "groups in groups": b"\x0b" * TELEMETRY_BYTES_MAX,
-        "one byte too long": bytes(CONTROL_BYTES_MAX + 1),
-    }
+    return b"".join(squeezer.compress(bytes(MIB)) for _ in range(256)) + squeezer.flush()
 
 
-@pytest.mark.parametrize("name", bombs())
+def batch(**fields: Any) -> bytes:
+    """A batch of telemetry on the wire."""
+    return host_pb2.TelemetryBatch(**fields).SerializeToString()
+
+
+BOMBS: dict[str, Callable[[], bytes]] = {
+    "deflated to 256 MiB": lambda: batch(deflated=flood()),
+    "deflated twice": lambda: batch(deflated=batch(deflated=flood()[:1_000])),
+    "more values than a batch has": lambda: batch(at_ms=[0], metric=[1], device=[0], values=[0] * 250_000),
+    "counts that do not fit": lambda: batch(at_ms=range(4_096), metric=[1] * 4_096),
+    "two million empty messages": lambda: b"\x12\x00" * (CONTROL_BYTES_MAX // 2),
+    "half a million empty texts": lambda: b"\x2a\x00" * (TELEMETRY_BYTES_MAX // 2),
+    "varints without end": lambda: b"\xff" * TELEMETRY_BYTES_MAX,
+    "groups in groups": lambda: b"\x0b" * TELEMETRY_BYTES_MAX,
+    "one byte too long": lambda: bytes(CONTROL_BYTES_MAX + 1),
+}
+"""Small on the wire, large in memory, if somebody let them; made only where they are tried."""
+
+
+@pytest.mark.parametrize("name", BOMBS)
 def test_a_bomb_is_refused_before_it_costs(name: str) -> None:
-    data = bombs()[name]
+    data = BOMBS[name]()
     for read in [parser.read for parser in PARSERS if parser.name not in ("segment", "journal")]:
         tracemalloc.start()
         try:
