@@ -5,7 +5,6 @@ import os
 import platform
 import re
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import httpx2
 import pytest
 
 from tests.support.rental import Renter
-from tests.support.stack import WINDROW, Stack, stack
+from tests.support.stack import WINDROW, Stack
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 PASSWORD = "violet kettle upon seven hills"
@@ -61,12 +60,10 @@ class Person:
         return json.loads(self.windrow(*words, "--json"))
 
 
-@pytest.fixture(scope="module")
-def market() -> Iterator[Stack]:
-    """A market of this file's own: its people come and go."""
-    with stack() as running:
-        Renter(running).online()
-        yield running
+@pytest.fixture
+def market(renter: Renter) -> Stack:
+    """Its people come and go."""
+    return renter.stack
 
 
 @pytest.mark.proves("people: invited, signed in by password, at work in a project and removed, by the command line")

@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.support import truth
 from tests.support.ports import own_port
-from tests.support.rental import Renter, body_at, renting
+from tests.support.rental import Renter, body_at
 from tests.support.stack import wait_for
 from tests.waiting import poll
 from windrow.errors import ApiProblem
@@ -18,13 +17,6 @@ from windrow.errors import ApiProblem
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
 
 FIGURES = ("cpu_ratio", "memory_used_bytes", "rx_bps", "tx_bps")
-
-
-@pytest.fixture(scope="module")
-def renter() -> Iterator[Renter]:
-    """A market of this host alone: what nobody can meet is said host by host."""
-    with renting() as found:
-        yield found
 
 
 @pytest.fixture
