@@ -62,7 +62,7 @@ class Work:
         return f'{each}; printf %s "${names[-1]}" | {tools}base64 -d | {tools}sha256sum'
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.proves("named secrets of processes: in the workload, and in no file, log, argv, environment or answer")
 def test_secrets_are_in_the_workload_and_nowhere_else(tmp_path: Path) -> None:

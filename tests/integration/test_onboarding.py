@@ -290,6 +290,7 @@ def test_a_package_is_installed_joins_and_is_purged_without_a_trace(market: Mark
     assert left == set()
 
 
+@pytest.mark.long
 def test_one_file_joins_and_finds_what_is_missing(market: Market, bare: SecondHost) -> None:
     keep_token(market, bare)
     program = "windrow-agent-linux-$(uname -m)"
@@ -305,6 +306,7 @@ def test_one_file_joins_and_finds_what_is_missing(market: Market, bare: SecondHo
     online(market, bare)
 
 
+@pytest.mark.long
 def test_a_changed_byte_in_the_packed_agent_is_refused_and_leaves_nothing(market: Market, bare: SecondHost) -> None:
     keep_token(market, bare)
     assert bare.run(f"{fetch(market, '/dl/SHA256SUMS')} -o /dev/null", JOIN_S).returncode == 0
