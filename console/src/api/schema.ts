@@ -1691,14 +1691,24 @@ export interface JobBody {
   retries_on_exit?: boolean;
   /** Latest end of the job */
   deadline?: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority?: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class?: "urgent" | "normal" | "low" | "spot";
+  /** Earliest start of the job */
+  begin_at?: string | null;
   /** Jobs that must succeed first */
   after?: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any?: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure?: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id?: string | null;
   /** Number of copies, each with its index */
   array_size?: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once?: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds?: number;
   /** Python packages (PEP 508) to install before the command */
@@ -1723,6 +1733,10 @@ export interface JobOut {
   exit_code: number | null;
   /** Of the folder kept for it; null where none was sent */
   folder_bytes: number | null;
+  /** Who keeps it from starting; null: nobody */
+  held_by: string | null;
+  /** It comes before all others of its project and class */
+  is_top: boolean;
   /** A decimal amount of money */
   cost_so_far: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -1799,14 +1813,24 @@ export interface JobRequestOut {
   retries_on_exit: boolean;
   /** Latest end of the job */
   deadline: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class: string;
+  /** Earliest start of the job */
+  begin_at: string | null;
   /** Jobs that must succeed first */
   after: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id: string | null;
   /** Number of copies, each with its index */
   array_size: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds: number;
   /** Python packages (PEP 508) to install before the command */
