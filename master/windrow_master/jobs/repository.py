@@ -161,6 +161,7 @@ def _job(row: Mapping[Any, Any]) -> Job:
             "group": row["group_id"],
             "sealed_env": bytes(row["sealed_env"] or b""),
             "spenders": tuple(row["spenders"] or ()),
+            "held_by": row["held_by"] or "",
             "request": restored(JobRequest, row["request"]),
             "state": JobState(row["state"]),
             "attempts": tuple(Attempt(**one) for one in row["attempts"]),

@@ -296,7 +296,8 @@ class JobService:
             by = (principal.user_name or principal.account_name)[:HELD_BY_MAX] if is_own else AN_OPERATOR
             if job.held_by in (by, AN_OPERATOR) or (job.held_by and is_own):
                 return _view(uow, job)
-            return self._kept(uow, replace(job, held_by=by), principal.actor, "hold", "held", f"is held by {by}")
+            after = replace(job, held_by=by, reason=f"it is held by {by}")
+            return self._kept(uow, after, principal.actor, "hold", "held", f"is held by {by}")
 
         async with self.controller.placing:
             return await self._store.write(change, name="job.hold")
@@ -311,7 +312,7 @@ class JobService:
                 return _view(uow, job)
             if job.held_by == AN_OPERATOR and Role.OPERATOR not in principal.roles:
                 raise Forbidden(f"This job is held by {AN_OPERATOR}. Only an operator can release it.", subject=job_id)
-            after = replace(job, held_by="", released_ns=uow.now_wall_ns)
+            after = replace(job, held_by="", reason="", released_ns=uow.now_wall_ns)
             return self._kept(uow, after, principal.actor, "release", "released", "is released")
 
         return await self._store.write(change, name="job.release")

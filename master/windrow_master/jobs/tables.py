@@ -26,7 +26,7 @@ jobs = Table(
     Column("login", LargeBinary),
     Column("sealed_env", LargeBinary),
     Column("spenders", JSON),
-    Column("held_by", String(200), nullable=False, server_default=""),
+    Column("held_by", String(200)),
     Column("released_ns", Whole, nullable=False, server_default="0"),
     Column("is_top", Boolean, nullable=False, server_default="0"),
     Index("uq_jobs_request_key", "account_id", "request_key", "array_index", unique=True),

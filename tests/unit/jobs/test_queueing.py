@@ -12,6 +12,7 @@ from windrow_master.jobs import answers
 from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
+from windrow_master.queue.order import Waits
 from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -61,7 +62,7 @@ async def test_jobs_start_by_class_then_priority_then_age_and_again_so_after_a_r
         ):
             await it.submit(name=name, **asked, **WHOLE)
             it.clock.advance(SECOND)
-        await it.submit(name="urgent", who=principal(roles=ALL_ROLES), priority_class="urgent", **WHOLE)
+        await it.submit(name="urgent", who=principal(roles=OPERATOR.roles), priority_class="urgent", **WHOLE)
         await it.tick()
         it.start_again()
         it.market.join()
@@ -75,6 +76,30 @@ async def test_projects_take_turns_whatever_their_number_of_jobs(tmp_path) -> No
         await it.submit(name="one", image="busybox", who=principal(STRANGER), **WHOLE)
         it.market.join()
         assert (await order(it)).index("one") <= 1
+
+
+async def test_many_jobs_on_two_hosts_start_once_each_in_their_order_also_across_restarts(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        names = [f"job-{number:02}" for number in range(12)]
+        for number, name in enumerate(names):
+            await it.submit(name=name, priority=-number, **WHOLE)
+        it.market.join()
+        it.market.join(OTHER)
+        begun: list[str] = []
+        for turn in range(8):
+            if turn in (1, 4):
+                it.start_again()
+            it.clock.advance(40 * SECOND)
+            await it.tick(2)
+            page = await it.jobs.list(OPERATOR, None, 100)
+            for job in sorted((one.job for one in page if one.job.state is S.STARTING), key=lambda job: job.name):
+                _, _, (workload,) = await it.jobs.placed(principal(), job.job_id)
+                begun.append(job.name)
+                spec, host = it.market.spec_of(workload.workload_id), workload.host_id
+                it.market.report(spec, WorkloadPhase.EXITED, host, exit_code=0)
+                await clear(it, spec, host)
+        assert len(begun) == len(set(begun)), "each once"
+        assert begun == names
 
 
 async def test_urgent_is_refused_to_whoever_may_not_use_it(tmp_path) -> None:
@@ -91,7 +116,9 @@ async def test_a_job_begins_at_its_time_and_not_before(tmp_path) -> None:
         await it.tick(2)
         it.clock.advance(HOUR - SECOND)
         await it.tick(2)
-        assert (await it.get(job)).state is S.QUEUED
+        waiting = await it.get(job)
+        assert (waiting.state, waiting.reason) == (S.QUEUED, "it begins at 2027-01-15T09:00:00.000Z at the earliest")
+        assert it.queue.standing(job.job_id).state is Waits.BEGIN
         it.clock.advance(SECOND)
         await it.tick()
         assert (await it.get(job)).state is S.STARTING
@@ -160,7 +187,7 @@ async def test_a_held_job_waits_until_it_is_released_and_then_from_the_end_on(tm
         held = await it.submit(name="held", **WHOLE)
         await it.tick()
         first = (await it.jobs.hold(principal(), held.job_id)).job
-        assert first.held_by == str(principal().account_name)
+        assert (first.held_by, first.reason) == ("account_owner", "it is held by account_owner")
         assert (await it.jobs.hold(principal(), held.job_id)).job == first, "held is held"
         it.clock.advance(SECOND)
         await it.submit(name="later", **WHOLE)

@@ -11,6 +11,6 @@ depends_on = None
 
 def upgrade() -> None:
     """Lead from the revision before to this one."""
-    op.add_column("jobs", sa.Column("held_by", sa.String(200), nullable=False, server_default=""))
+    op.add_column("jobs", sa.Column("held_by", sa.String(200), nullable=True))
     op.add_column("jobs", sa.Column("released_ns", sa.BigInteger(), nullable=False, server_default="0"))
-    op.add_column("jobs", sa.Column("is_top", sa.Boolean(), nullable=False, server_default=sa.false()))
+    op.add_column("jobs", sa.Column("is_top", sa.Boolean(), nullable=False, server_default="0"))
