@@ -27,7 +27,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.needs import Evict, Look, Needs, Ready
+from windrow_master.clusters.needs import Evict, Look, Needs, Ready, Refused
 from windrow_master.clusters.nominations import Nominations
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
@@ -40,6 +40,7 @@ from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import FINAL, HOLDING
 from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
+from windrow_master.clusters.waiting import WaitingClusters, principal_of
 from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.accounts import check_may_begin
@@ -61,7 +62,7 @@ from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound, Unavailable
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
@@ -119,7 +120,7 @@ class ClusterService:
             peer_links,
             service_place,
         )
-        self._placer, self._waiting = placer, queue
+        self._placer = placer
         self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
@@ -129,7 +130,8 @@ class ClusterService:
         self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
-        self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch)
+        self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
+        self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
         self._mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
 
@@ -193,8 +195,86 @@ class ClusterService:
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
+
+        One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
-        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+        may_wait = request.wait_ns is not None
+        said = "it may wait without a registry login alone, which is kept nowhere: keep the login as a secret"
+        require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
+        if may_wait and len(self.waiting):
+            return await self._enqueue(principal, request, key, "Others wait before it.")
+        try:
+            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+        except NoCapacity as refused:
+            if not may_wait:
+                raise
+            return await self._enqueue(principal, request, key, refused.detail or refused.code)
+
+    async def _enqueue(
+        self, principal: Principal, request: ClusterRequest, key: str | None, said: str
+    ) -> tuple[Operation, ClusterView]:
+        """Let it wait. Raises Refused where no host is large enough for it, or none is where it has to be."""
+
+        def known(uow: UnitOfWork) -> tuple[Cluster, bytes] | None:
+            return uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
+
+        if await self._store.read(known) is None:
+            refusal = (await self.plan(principal, request)).refusal
+            if refusal is not None and not refusal.is_possible:
+                raise Refused(refusal)
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            if (before := known(uow)) is not None:
+                return self._again(uow, principal, request, before)
+            cluster_id, asked = self._admitted(uow, principal, request)
+            cluster = self.waiting.new(uow, principal, cluster_id, asked, said)
+            uow[ClusterRepository].add(cluster, key, self._digest(request))
+            uow.audit(principal.actor, CREATE_KIND, cluster_id, "asked for: it waits for a place")
+            told = f"{cluster.name} waits for a place: {said}"
+            uow.event("cluster.queued", (cluster_id, cluster.account_id), told, actor=principal.actor)
+            uow.after_commit(lambda: self._changed(cluster_id))
+            operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id, principal.actor)
+            return operation, self._view(uow, cluster)
+
+        return await self._store.write(change, name="cluster.queue")
+
+    async def _place_waiting(self, cluster_id: ClusterId, but: frozenset[HostId]) -> ClusterView | None:
+        """Start what waits now, on none of these hosts, or raise what `create` does: then it waits on. None: it does
+        not wait any more."""
+
+        def waits(uow: UnitOfWork) -> Cluster | None:
+            found = uow[ClusterRepository].get(cluster_id)
+            return found if found is not None and found.phase is ClusterPhase.QUEUED else None
+
+        def change(uow: UnitOfWork, among: Nominated | None) -> ClusterView | Needs | None:
+            if (cluster := waits(uow)) is None:
+                return None
+            check_may_begin(uow, cluster.account_id)
+            self._store.admit()
+            self.check_secrets(uow, cluster.account_id, cluster.request)
+            uow.publish(VolumesAsked(cluster.account_id, cluster.request.volumes))
+            ready = self._starter.prepare(uow, cluster.account_id, cluster.request, among=among, but=but)
+            if not isinstance(ready, Ready):
+                return ready
+            uow.publish(VolumesTaken(cluster.account_id, cluster.request.volumes, cluster_id))
+            who = principal_of(cluster, uow.now_wall_ns)
+            after = self._starter.again(uow, cluster, ready, who, None)
+            uow[ClusterRepository].save(after)
+            self._tell_start(uow, who, after, ready.found, "cluster.place")
+            return self._view(uow, after)
+
+        if (cluster := await self._store.read(waits)) is None:
+            return None
+
+        async def ask() -> ClusterView | Needs | None:
+            return await self.nominations.placed(
+                cluster.account_id,
+                cluster.request,
+                lambda among: self._store.write(partial(change, among=among), name="cluster.place"),
+                but=but,
+            )
+
+        return await self._meeting_needs(ask)
 
     def check_budget(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, budget: Microcents | None
@@ -296,16 +376,7 @@ class ClusterService:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
-            check_may_begin(uow, principal.account_id)
-            self._store.admit()
-            cluster_id = ClusterId(uow.mint("cluster"))
-            asked = checked(request, cluster_id)
-            if end_limits.may_end_unused(asked) and not is_proof:
-                idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
-                asked = replace(asked, idle_ns=idle_ns)
-            self._check_waited(uow, principal, asked)
-            self.check_secrets(uow, principal.account_id, asked, login)
-            uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+            cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof)
             ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
             if not isinstance(ready, Ready):
                 return ready
@@ -323,6 +394,28 @@ class ClusterService:
             but=but,
         )
 
+    def _admitted(
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: ClusterRequest,
+        login: _Login = None,
+        *,
+        is_proof: bool = False,
+    ) -> tuple[ClusterId, ClusterRequest]:
+        """The id of a new cluster, and its request within all limits. Raises what `create` does, but for its place."""
+        check_may_begin(uow, principal.account_id)
+        self._store.admit()
+        cluster_id = ClusterId(uow.mint("cluster"))
+        asked = checked(request, cluster_id)
+        if end_limits.may_end_unused(asked) and not is_proof:
+            idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
+            asked = replace(asked, idle_ns=idle_ns)
+        self._check_waited(uow, principal, asked)
+        self.check_secrets(uow, principal.account_id, asked, login)
+        uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+        return cluster_id, asked
+
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
         """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
         if asked.await_files and principal.token_id and not principal.is_trusted:
@@ -333,13 +426,17 @@ class ClusterService:
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
     ) -> tuple[Operation, ClusterView]:
+        self._tell_start(uow, principal, cluster, found, kind)
+        operation = uow.operation(kind, cluster.cluster_id, principal.account_id, principal.actor)
+        return operation, self._view(uow, cluster)
+
+    def _tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
         cluster_id, hosts = cluster.cluster_id, [member.host_id for member in found.members]
         slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
         uow.audit(principal.actor, kind, cluster_id, "asked for", {"host": ",".join(hosts), "slots": slots})
         said = f"{cluster.name} starts on {names(found)}"
         uow.event("cluster.creating", (cluster_id, cluster.account_id, *hosts), said, actor=principal.actor)
         uow.after_commit(lambda: self._changed(cluster_id))
-        return uow.operation(kind, cluster_id, principal.account_id, principal.actor), self._view(uow, cluster)
 
     async def stop(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
         """End its work as a delete does, but keep it: it can be started again. Asked again it answers again.
@@ -567,6 +664,7 @@ class ClusterService:
         if not self._is_listed:
             for cluster_id in await self._store.read(self._open_ids):
                 self._queue.add(cluster_id)
+            await self.waiting.put_all()
             self._is_listed = True
         due = self._queue.take()
         if not due:
@@ -628,6 +726,8 @@ class ClusterService:
         is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
         if is_over and not held and not rentals:
             return None
+        if cluster is not None and cluster.phase is ClusterPhase.QUEUED and not held and not rentals:
+            return max(0, min(end_limits.REST_NS, end_limits.wait_left_ns(cluster, uow.now_wall_ns)))
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
         spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, cluster.rental_id)
