@@ -3,6 +3,7 @@ something ends."""
 
 import os
 import signal
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from tests.support.stack import stack, wait_for
 
 pytestmark = [pytest.mark.long, pytest.mark.slow, pytest.mark.timeout(500)]
 
-GPU = {"simulated": True, "gpus": 1}
+GPU: dict[str, Any] = {"simulated": True, "gpus": 1}
 
 
 @pytest.mark.proves("machines that wait for a place outlive a killed Master, and start in their order")
@@ -33,7 +34,9 @@ def test_machines_wait_through_a_killed_master_and_start_in_their_order_when_som
         assert renter.phase(first["id"], "Running", "Failed")["phase"] == "Running"
         assert renter.phase(second["id"], "Queued")["reason"]
         renter.delete(second["id"])
-        shown = renter.windrow("machine", "create", "--yes", "--simulated", "--gpu", "1", "--wait", "2s", "--", "true")
+        shown = renter.windrow(
+            "machine", "create", "--yes", "--runtime", "simulated", "--gpu", "1", "--wait", "2s", "--", "true"
+        )
         assert "It found no place in the 2 s that it might wait" in shown.stderr
 
 

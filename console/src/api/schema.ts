@@ -669,6 +669,8 @@ export interface ClusterBody {
   idle_seconds?: number | null;
   /** End it after this long without `POST /clusters/{id}/renew` */
   client_lease_s?: number | null;
+  /** Wait in the queue this long where there is no place now; else it is refused */
+  wait_seconds?: number | null;
 }
 
 /** The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -694,6 +696,7 @@ export interface ClusterOut {
   traffic: TrafficOut;
   /** Null where there are not several hosts */
   network: NetworkOut | null;
+  /** Null while it waits for its place */
   tier: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
@@ -1691,14 +1694,24 @@ export interface JobBody {
   retries_on_exit?: boolean;
   /** Latest end of the job */
   deadline?: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority?: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class?: "urgent" | "normal" | "low" | "spot";
+  /** Earliest start of the job */
+  begin_at?: string | null;
   /** Jobs that must succeed first */
   after?: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any?: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure?: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id?: string | null;
   /** Number of copies, each with its index */
   array_size?: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once?: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds?: number;
   /** Python packages (PEP 508) to install before the command */
@@ -1723,6 +1736,10 @@ export interface JobOut {
   exit_code: number | null;
   /** Of the folder kept for it; null where none was sent */
   folder_bytes: number | null;
+  /** Who keeps it from starting; null: nobody */
+  held_by: string | null;
+  /** It comes before all others of its project and class */
+  is_top: boolean;
   /** A decimal amount of money */
   cost_so_far: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -1799,14 +1816,24 @@ export interface JobRequestOut {
   retries_on_exit: boolean;
   /** Latest end of the job */
   deadline: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class: string;
+  /** Earliest start of the job */
+  begin_at: string | null;
   /** Jobs that must succeed first */
   after: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id: string | null;
   /** Number of copies, each with its index */
   array_size: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds: number;
   /** Python packages (PEP 508) to install before the command */
@@ -1940,6 +1967,8 @@ export interface KeptRequestOut {
   idle_seconds: number | null;
   /** End it after this long without `POST /clusters/{id}/renew` */
   client_lease_s: number | null;
+  /** Wait in the queue this long where there is no place now; else it is refused */
+  wait_seconds: number | null;
 }
 
 /** The same, with the answer as it was given, but for what its program says. */
