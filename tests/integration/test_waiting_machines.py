@@ -33,7 +33,8 @@ def test_machines_wait_through_a_killed_master_and_start_in_their_order_when_som
         renter.delete(filling.pop())
         assert renter.phase(first["id"], "Running", "Failed")["phase"] == "Running"
         assert renter.phase(second["id"], "Queued")["reason"]
-        renter.delete(second["id"])
+        renter.ask("DELETE", f"/clusters/{second['id']}")
+        assert renter.phase(second["id"], "Deleted")["rental_id"] is None
         shown = renter.windrow(
             "machine", "create", "--yes", "--runtime", "simulated", "--gpu", "1", "--wait", "2s", "--", "true"
         )
