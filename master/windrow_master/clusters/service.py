@@ -5,7 +5,6 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Final, TypeVar
 from windrow_master.clusters import end_limits, environments, quota_use, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.decision_repository import DecisionRepository
+from windrow_master.clusters.due import DueClusters
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -37,7 +37,7 @@ from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
-from windrow_master.clusters.states import FINAL, HOLDING
+from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.clusters.waiting import WaitingClusters, principal_of
@@ -45,7 +45,7 @@ from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
-from windrow_master.loops import GIVEN_UP, Boundary, page_alone
+from windrow_master.loops import Boundary, page_alone
 from windrow_master.market import spending
 from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
@@ -61,8 +61,15 @@ from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, NotFound, Unavailable
+from windrow_proto.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    InvalidInput,
+    NoCapacity,
+    NotFound,
+    QuotaExceeded,
+    Unavailable,
+)
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
@@ -124,15 +131,15 @@ class ClusterService:
         self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
-        self._queue = WorkQueue[ClusterId](clock)
-        self._is_listed = False
+        self._are_waiting_put = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
         self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
-        self._mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        self._due = DueClusters(store, clock, market, self.lifecycle, mender, proofs, reachability, self._faults)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
 
     def touch(self, cluster_id: ClusterId) -> None:
@@ -205,7 +212,7 @@ class ClusterService:
             return await self._enqueue(principal, request, key, "Others wait before it.")
         try:
             return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
-        except NoCapacity as refused:
+        except (NoCapacity, QuotaExceeded) as refused:
             if not may_wait:
                 raise
             return await self._enqueue(principal, request, key, refused.detail or refused.code)
@@ -218,15 +225,19 @@ class ClusterService:
         def known(uow: UnitOfWork) -> tuple[Cluster, bytes] | None:
             return uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
 
-        if await self._store.read(known) is None:
-            refusal = (await self.plan(principal, request)).refusal
-            if refusal is not None and not refusal.is_possible:
-                raise Refused(refusal)
+        def look(uow: UnitOfWork) -> Placement | Refusal | None:
+            preview = checked(request, ClusterId("cluster_preview"))
+            return self._starter.placed(uow, principal.account_id, preview) if known(uow) is None else None
+
+        found = await self._store.read(look)
+        if isinstance(found, Refusal) and not found.is_possible:
+            raise Refused(found)
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
             if (before := known(uow)) is not None:
                 return self._again(uow, principal, request, before)
             cluster_id, asked = self._admitted(uow, principal, request)
+            self.check_waits(uow, principal.account_id, asked, 1)
             cluster = self.waiting.new(uow, principal, cluster_id, asked, said)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
             uow.audit(principal.actor, CREATE_KIND, cluster_id, "asked for: it waits for a place")
@@ -659,94 +670,18 @@ class ClusterService:
         return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
 
     async def tick(self) -> None:
-        """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
-        clusters of which something is due."""
-        if not self._is_listed:
-            for cluster_id in await self._store.read(self._open_ids):
-                self._queue.add(cluster_id)
+        """Do what is due by time alone (due.py), every 5 s; at first put what waits into the queue."""
+        if not self._are_waiting_put:
             await self.waiting.put_all()
-            self._is_listed = True
-        due = self._queue.take()
-        if not due:
-            return
-        try:
-            needs, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
-        except BaseException:
-            for cluster_id in due:
-                self._queue.add(cluster_id)
-            raise
-        now_ns = self._clock.monotonic_ns()
-        for cluster_id in due:
-            rest_ns = rests.get(cluster_id, 0)
-            if rest_ns is not None:
-                self._queue.add(cluster_id, now_ns + rest_ns)
-            else:
-                self._faults.forget(cluster_id)
-        self._proofs.end_on([host_id for one in needs if isinstance(one, Evict) for host_id in one.hosts])
-        # Within some ten seconds; the next tick knows what they saw.
-        await asyncio.gather(*(self._reachability.look(one.hosts) for one in needs if isinstance(one, Look)))
-
-    def _judge(
-        self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
-    ) -> tuple[Sequence[Needs], dict[ClusterId, int | None]]:
-        """Do what is due of these; returns what they need first, and for how long each may rest, as `_rest_ns` says."""
-        found, judged, needs = uow[ClusterRepository].readable(cluster_ids), list[Cluster](), list[Needs]()
-        go_on = {cluster.cluster_id for cluster in found if cluster.phase in HOLDING}
-        for cluster in found:
-            is_spent = self._faults.is_spent(cluster.cluster_id)
-            if cluster.phase in (*FINAL, ClusterPhase.STOPPED) or (is_spent and self._faults.skips(cluster.cluster_id)):
-                continue
-            with self._faults.around(cluster.cluster_id), uow.attempt():
-                if is_spent:
-                    self.lifecycle.end(uow, cluster, GIVEN_UP, "master")
-                else:
-                    judged.append(self.lifecycle.limit(uow, self.lifecycle.judge(uow, cluster)))
-        for cluster in judged:
-            with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
-                if need := self._mender.mend(uow, cluster):
-                    needs.append(need)
-        rests: dict[ClusterId, int | None] = {}
-        for cluster_id in cluster_ids:
-            for workload in uow[WorkloadRepository].held_of_cluster(cluster_id):
-                if workload.delete_command is None and cluster_id in go_on:
-                    continue  # almost all of them: nothing of it is to end
-                with self._faults.around(cluster_id, "order_again"), uow.attempt():
-                    self.lifecycle.order_again(uow, workload)
-            for rental in self._market.live_rentals(uow, cluster_id):
-                with self._faults.around(cluster_id, "rental"), uow.attempt():
-                    self._market.judge(uow, rental)
-            with self._faults.around(cluster_id, "rest"):
-                rests[cluster_id] = self._rest_ns(uow, cluster_id)
-        return needs, rests
-
-    def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
-        """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
-        held, rentals = uow[WorkloadRepository].held_of_cluster(cluster_id), self._market.live_rentals(uow, cluster_id)
-        (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
-        is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
-        if is_over and not held and not rentals:
-            return None
-        if cluster is not None and cluster.phase is ClusterPhase.QUEUED and not held and not rentals:
-            return max(0, min(end_limits.REST_NS, end_limits.wait_left_ns(cluster, uow.now_wall_ns)))
-        if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
-            return 0
-        spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, cluster.rental_id)
-        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns, is_capped=is_capped)
+            self._are_waiting_put = True
+        await self._due.tick()
 
     def look_again(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> None:
         """Something about these may be due once this is committed."""
         for cluster_id in cluster_ids:
-            uow.after_commit(partial(self._queue.add, cluster_id))
+            uow.after_commit(partial(self._due.add, cluster_id))
 
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
-        """Of every cluster of which something is left to do."""
-        return {
-            *uow[ClusterRepository].living_ids(),
-            *uow[WorkloadRepository].holding_clusters(),
-            *self._market.live_clusters(uow),
-        }
 
     def _again(
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
@@ -817,7 +752,7 @@ class ClusterService:
 
     def _changed(self, cluster_id: ClusterId) -> None:
         """More of it is new than its cost: something may be due."""
-        self._queue.add(cluster_id)
+        self._due.add(cluster_id)
         for step_listener in self._step_listeners:
             step_listener(cluster_id)
         self.touch(cluster_id)

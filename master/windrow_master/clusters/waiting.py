@@ -64,7 +64,6 @@ class WaitingClusters:
             rental_id=RentalId(""),
             tier="",
             price_per_hour=Microcents(0),
-            decision=b"",
             created_at_ns=uow.now_wall_ns,
             reason=said,
             version=0,
