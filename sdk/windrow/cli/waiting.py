@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
-import click
 import typer
 from typer.core import TyperCommand
 
@@ -31,7 +30,7 @@ Wait = Annotated[
 class WaitCommand(TyperCommand):
     """A command whose --wait may have a value."""
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """As click does, with that value in the same word."""
         return super().parse_args(ctx, with_value(args))
 
