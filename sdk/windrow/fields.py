@@ -64,6 +64,7 @@ CLUSTER: Final = (
     Field("notebook", "yes"),
     Field("idle_seconds", "span", flag="--idle", help="End it when unused this long (no command, file transfer or tunnel): 30m."),
     Field("client_lease_s", "span"),
+    Field("wait_seconds", "span"),
 )
 JOB: Final = (
     *COMMON,
@@ -122,6 +123,7 @@ class ClusterFields(TypedDict, total=False):
     notebook: bool | None
     idle_seconds: float | str | None
     client_lease_s: float | str | None
+    wait_seconds: float | str | None
 
 
 class JobFields(TypedDict, total=False):

@@ -669,6 +669,8 @@ export interface ClusterBody {
   idle_seconds?: number | null;
   /** End it after this long without `POST /clusters/{id}/renew` */
   client_lease_s?: number | null;
+  /** Wait in the queue this long where there is no place now; else it is refused */
+  wait_seconds?: number | null;
 }
 
 /** The kind of a cluster: a BOX to work in, a SERVICE with ports, or, over one or more hosts, a GANG whose members run the same command and know each other, a RAY or a DASK cluster. */
@@ -696,6 +698,7 @@ export interface ClusterOut {
   traffic: TrafficOut;
   /** Null where there are not several hosts */
   network: NetworkOut | null;
+  /** Null while it waits for its place */
   tier: string | null;
   /** A decimal amount of money */
   price_per_hour: string | null;
@@ -2027,6 +2030,8 @@ export interface KeptRequestOut {
   idle_seconds: number | null;
   /** End it after this long without `POST /clusters/{id}/renew` */
   client_lease_s: number | null;
+  /** Wait in the queue this long where there is no place now; else it is refused */
+  wait_seconds: number | null;
 }
 
 /** The same, with the answer as it was given, but for what its program says. */

@@ -38,6 +38,7 @@ import { Usage } from "./Usage.tsx";
 const TerminalView = lazy(() => import("./TerminalView.tsx").then((module) => ({ default: module.TerminalView })));
 
 const is = (cluster: Cluster, ...phases: string[]) => phases.includes(cluster.phase.toLowerCase());
+const waitsFor = ({ request }: Cluster) => `Waiting for ${request.gpus > 0 ? "a GPU" : "a place"}`;
 const isOver = (cluster: Cluster) => is(cluster, "deleted", "finished", "failed", "stopped");
 
 export function ClusterPage() {
@@ -240,7 +241,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
       )}
       {cluster.reason && (
         <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}>
-          <strong>{words(cluster.phase)}</strong>
+          <strong>{is(cluster, "queued") ? waitsFor(cluster) : words(cluster.phase)}</strong>
           <span className="wr-break">{plain(cluster.reason)}</span>
         </div>
       )}
@@ -304,6 +305,12 @@ function Output({ cluster, up, over }: Pick<OverviewProps, "cluster" | "up" | "o
   const log = logOf(cluster);
   const jobs = useQuery({ ...jobsQuery.first, enabled: log === "gone" }).data?.items ?? [];
   const job = jobs.find((one) => one.attempts.some((attempt) => attempt.cluster_id === cluster.id));
+  if (log === "none" && is(cluster, "queued"))
+    return (
+      <Empty title={waitsFor(cluster)}>
+        It starts by itself when there is a place. Nothing is paid until then; delete it if you need it no more.
+      </Empty>
+    );
   if (log === "none")
     return <Empty title="Nothing was written yet">Follow the start of the machine under Progress.</Empty>;
   if (log === "gone" && job)

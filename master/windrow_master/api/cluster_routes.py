@@ -216,8 +216,10 @@ class ClusterOut(Out):
     ]
     traffic: TrafficOut
     network: Annotated[NetworkOut | None, Field(description="Null where there are not several hosts")]
-    tier: str | None
-    price_per_hour: Amount
+    tier: Annotated[
+        str | None, Field(description="Null while it waits for its place"), Read(lambda cluster: cluster.tier or None)
+    ]
+    price_per_hour: Annotated[Amount, Read(lambda cluster: cluster.price_per_hour if cluster.tier else None)]
     cost_so_far: Annotated[Amount, Field(description="Of all its runs")]
     started_at: Annotated[Time | None, Field(description="Of its present run, from its start to its stop")]
     ended_at: Time | None
@@ -226,7 +228,11 @@ class ClusterOut(Out):
         Time | None, Field(description="When it ends unless its client renews; null: it goes on without a client")
     ]
     created_at: Time
-    rental_id: Annotated[str | None, Field(description="Of its present run, or of the last one")]
+    rental_id: Annotated[
+        str | None,
+        Field(description="Of its present run, or of the last one"),
+        Read(lambda cluster: cluster.rental_id or None),
+    ]
     first_port: Annotated[int | None, Field(description="Of its block of ports on its hosts; null where it has none")]
     restarts: Annotated[int, Field(description="How often members were replaced")]
     needs_login: Annotated[bool, Field(description="Whether to start it again takes its image's registry login")]
@@ -342,7 +348,7 @@ async def create_cluster(
     body: ClusterBody,
     idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
 ) -> Response:
-    """Rent and start; the operation ends when it runs."""
+    """Rent and start; the operation ends when it runs. With `wait_seconds` it is Queued where there is no place now."""
     login = login_of(body.registry_login)
     operation, view = await services.clusters.create(principal, _asked(services, body), idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})

@@ -54,7 +54,7 @@ _END_WORDS: Final = {
 class ClusterLifecycle:
     """Takes in the events of clusters and workloads, one report at a time. Called on the loop after a commit:
     `changed` for a cluster of which something new may be due, `touched` where only its cost and its running time go
-    on."""
+    on, `waits_no_more` for one that has ended in the queue."""
 
     def __init__(
         self,
@@ -62,10 +62,11 @@ class ClusterLifecycle:
         market: MarketService,
         changed: Callable[[ClusterId], None],
         touched: Callable[[ClusterId], None],
+        waits_no_more: Callable[[ClusterId], None],
     ) -> None:
         self._fleet = fleet
         self._market = market
-        self._changed, self._touched = changed, touched
+        self._changed, self._touched, self._waits_no_more = changed, touched, waits_no_more
         self.uses = end_limits.Uses()
         self.clients = end_limits.Clients()
 
@@ -205,6 +206,9 @@ class ClusterLifecycle:
     def limit(self, uow: UnitOfWork, cluster: Cluster) -> Cluster:
         """End a cluster that has come to one of its own limits or to a spending limit, or whose client is silent for
         its lease. A job ends its own cluster at a spending limit: it is told to look."""
+        if cluster.phase is ClusterPhase.QUEUED:
+            is_over = end_limits.wait_left_ns(cluster, uow.now_wall_ns) <= 0
+            return self.impossible(uow, cluster, end_limits.waited(cluster)) if is_over else cluster
         lease_ends_at_ns = self.clients.lease_ends_at_ns(cluster, uow.now_wall_ns)
         if lease_ends_at_ns is not None and uow.now_wall_ns >= lease_ends_at_ns:
             said = end_limits.unheard(cluster.request.client_lease_ns or 0)
@@ -221,6 +225,11 @@ class ClusterLifecycle:
         idle_ns = self.uses.idle_ns(cluster.cluster_id, uow.now_wall_ns)
         reason = end_limits.reached(cluster, spent, idle_ns, uow.now_wall_ns)
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
+
+    def impossible(self, uow: UnitOfWork, cluster: Cluster, reason: str) -> Cluster:
+        """What waits for a place gets none any more."""
+        is_waiting = cluster.phase is ClusterPhase.QUEUED
+        return self._apply(uow, cluster, ClusterEvent.BROKEN, reason, "master") if is_waiting else cluster
 
     def order_again(self, uow: UnitOfWork, workload: Workload) -> None:
         """Order its end once more where its host refused or failed to end it, a minute after it said so, or where it
@@ -308,6 +317,8 @@ class ClusterLifecycle:
             uow.audit(actor, f"cluster.{event}", cluster.cluster_id, reason, fields)
             said = f"{after.name} is {after.phase.value}" + (f": {reason}" if reason else "")
             uow.event(f"cluster.{after.phase.value.lower()}", self._subjects(uow, after), said, actor=actor)
+        if cluster.phase is ClusterPhase.QUEUED is not after.phase:
+            uow.after_commit(partial(self._waits_no_more, cluster.cluster_id))
         for effect in effects:
             self._do(uow, after, effect, actor)
         return after

@@ -13,7 +13,7 @@ from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
 from windrow_proto.errors import Conflict, InvalidInput, TooMany
 from windrow_proto.ids import ClusterId
-from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, money_text
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, money_text
 
 BUDGET_MARGIN_NS: Final = 60 * SECOND
 """Before its budget is used up work is ended: 30 s for its files, 10 s of grace, 20 s for a host that is slow. A budget
@@ -105,6 +105,25 @@ def rest_ns(cluster: Cluster, spent: Spent, now_ns: int, *, is_capped: bool = Fa
     most_ns = REST_NS if cluster.request.budget is None and not is_capped else BUDGET_MARGIN_NS // 2
     ends_ns = ends_at_ns(cluster, spent, now_ns)
     return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))
+
+
+def wait_left_ns(cluster: Cluster, now_ns: int) -> int:
+    """Return how long it may still wait for its place."""
+    return cluster.created_at_ns + (cluster.request.wait_ns or 0) - now_ns
+
+
+def waited(cluster: Cluster) -> str:
+    """Return why something failed that found no place while it might wait."""
+    said = f"It found no place in the {span_text(cluster.request.wait_ns or 0)} that it might wait"
+    return f"{said}. At last: {cluster.reason}" if cluster.reason else f"{said}."
+
+
+def span_text(duration_ns: int) -> str:
+    """A duration in whole units: 90 s, 5 min, 2 h, 3 days."""
+    for unit, name in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min")):
+        if duration_ns >= 2 * unit and duration_ns % unit == 0:
+            return f"{duration_ns // unit} {name}"
+    return f"{duration_ns // SECOND} s"
 
 
 def unheard(lease_ns: int) -> str:

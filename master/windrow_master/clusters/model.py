@@ -13,6 +13,8 @@ from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadI
 from windrow_proto.model import SlotGrant
 from windrow_proto.units import DAY, MINUTE, SECOND, Bytes, Microcents
 
+WAIT_MAX_NS: Final = 365 * DAY
+"""As long as the longest running time: who says no time waits without end."""
 HOSTS_MAX: Final = 64
 """Hosts of one cluster. Each adds a command, a lease and a row to one transaction."""
 PORTS_MAX: Final = 32
@@ -162,6 +164,16 @@ class ClusterRequest(Limits, Resources, Work):
             text="End it after this long without `POST /clusters/{id}/renew`",
         ),
     ] = None
+    wait_ns: Annotated[
+        int | None,
+        Spec(
+            least=SECOND,
+            most=WAIT_MAX_NS,
+            unit=Unit.SECONDS,
+            name="wait_seconds",
+            text="Wait in the queue this long where there is no place now; else it is refused",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +211,8 @@ class Cluster:
     in a row, that secret and the values of its environment, of which the request then has the names only, until it has
     ended (environments.py).
     network, network_reason: how its members meet, and why so. needs_login: its image was pulled with a login of its
-    registry, which was kept nowhere. started_at_ns, ended_at_ns: of its present run; stopping ends one, too.
+    registry, which was kept nowhere. spenders: whose limits it will count for, while it waits. started_at_ns,
+    ended_at_ns: of its present run; stopping ends one, too.
     """
 
     cluster_id: ClusterId
@@ -222,6 +235,7 @@ class Cluster:
     network_reason: str = ""
     needs_login: bool = False
     sealed: bytes = field(default=b"", repr=False)
+    spenders: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

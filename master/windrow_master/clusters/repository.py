@@ -66,6 +66,16 @@ _ALL_LIVING: Final = Found(
 _COUNTS: Final = Made(
     select(clusters.c.phase, func.count().label("number")).where(_IS_LIVING).group_by(clusters.c.phase)
 )
+_QUEUED: Final = Found(
+    select(clusters).where(clusters.c.phase == bindparam("phase")),
+    lambda row: _cluster(row),
+    attrgetter("cluster_id"),
+)
+_COUNT_QUEUED: Final = Made(
+    select(func.count().label("number"))
+    .select_from(clusters)
+    .where(clusters.c.phase == bindparam("phase"), clusters.c.account_id == bindparam("account"))
+)
 _LIVING_IDS: Final = Made(select(clusters.c.cluster_id).where(_IS_LIVING))
 _IN_TUNNELS: Final = Found(
     select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
@@ -236,7 +246,7 @@ class ClusterRepository(Repository):
         """The tier and the waiting time of recent starts on real hosts, from the request to the start.
 
         limit: the latest clusters that are looked at. Left out: waits above longest_ns, since such a cluster was
-        stopped and started again, and clusters that waited for files."""
+        stopped and started again, and clusters that waited for files or in the queue."""
         columns = (clusters.c.tier, clusters.c.request, clusters.c.created_at_ns, clusters.c.started_at_ns)
         latest = select(*columns).order_by(clusters.c.cluster_id.desc()).limit(limit).subquery()
         waited, request = latest.c.started_at_ns - latest.c.created_at_ns, latest.c.request
@@ -245,6 +255,7 @@ class ClusterRepository(Repository):
             waited.between(0, longest_ns),
             request["simulated"].as_boolean().is_not(True),
             request["await_files"].as_boolean().is_not(True),
+            request["wait_ns"].as_string().is_(None),
             request["runtime"].as_string().is_distinct_from("simulated"),
         )
         return [(row.tier, int(row.waited_ns)) for row in self._connection.execute(query)]
@@ -262,6 +273,15 @@ class ClusterRepository(Repository):
     def in_tunnels(self) -> Sequence[Cluster]:
         """Those of them whose members are joined by tunnels."""
         return _IN_TUNNELS.readable(self._connection)
+
+    def queued(self) -> Sequence[Cluster]:
+        """Those that wait for a place, the oldest first."""
+        return _QUEUED.readable(self._connection, {"phase": ClusterPhase.QUEUED.value})
+
+    def count_queued(self, account_id: AccountId) -> int:
+        """How many of an account wait for a place."""
+        row = _COUNT_QUEUED.row(self._connection, {"phase": ClusterPhase.QUEUED.value, "account": account_id})
+        return 0 if row is None else int(row["number"])
 
     def counts(self) -> Mapping[ClusterPhase, int]:
         """The number in each phase of whatever is neither deleted, failed nor stopped."""
@@ -413,6 +433,7 @@ def _cluster_values(cluster: Cluster) -> dict[str, Any]:
         "phase": cluster.phase.value,
         "network": cluster.network.value,
         "secret": None,
+        "spenders": list(cluster.spenders),
     }
 
 
@@ -427,6 +448,7 @@ def _cluster(row: Mapping[Any, Any]) -> Cluster:
             "network": NetworkMode(row["network"] or ""),
             "network_reason": row["network_reason"] or "",
             "sealed": bytes(row["sealed"] or b""),
+            "spenders": tuple(row["spenders"] or ()),
         }
     )
 

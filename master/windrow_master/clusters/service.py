@@ -5,7 +5,6 @@ Creating is one unit of work: the key of the request, the plan, the hold, the sl
 together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,6 +13,7 @@ from typing import Final, TypeVar
 from windrow_master.clusters import end_limits, environments, quota_use, stopping
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.decision_repository import DecisionRepository
+from windrow_master.clusters.due import DueClusters
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
@@ -27,7 +27,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.needs import Evict, Look, Needs, Ready
+from windrow_master.clusters.needs import Evict, Look, Needs, Ready, Refused
 from windrow_master.clusters.nominations import Nominations
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
@@ -37,14 +37,15 @@ from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
-from windrow_master.clusters.states import FINAL, HOLDING
+from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
+from windrow_master.clusters.waiting import WaitingClusters, principal_of
 from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
-from windrow_master.loops import GIVEN_UP, Boundary, page_alone
+from windrow_master.loops import Boundary, page_alone
 from windrow_master.market import spending
 from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
@@ -60,8 +61,15 @@ from windrow_master.spec import Work, require
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
-from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NotFound, Unavailable
+from windrow_proto.errors import (
+    Conflict,
+    IdempotencyMismatch,
+    InvalidInput,
+    NoCapacity,
+    NotFound,
+    QuotaExceeded,
+    Unavailable,
+)
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
@@ -119,18 +127,19 @@ class ClusterService:
             peer_links,
             service_place,
         )
-        self._placer, self._waiting = placer, queue
+        self._placer = placer
         self.nominations = Nominations(store, clock, fleet, market, self._placer)
         self._listeners: list[Callable[[ClusterId], None]] = []
         self._step_listeners: list[Callable[[ClusterId], None]] = []
-        self._queue = WorkQueue[ClusterId](clock)
-        self._is_listed = False
+        self._are_waiting_put = False
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
         self._starter = Starter(market, self._placer, self._launcher, self._meeter)
-        self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch)
-        self._mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
+        self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
+        mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        self._due = DueClusters(store, clock, market, self.lifecycle, mender, proofs, reachability, self._faults)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
 
     def touch(self, cluster_id: ClusterId) -> None:
@@ -193,8 +202,90 @@ class ClusterService:
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
         budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
+
+        One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
-        return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+        may_wait = request.wait_ns is not None
+        said = "it may wait without a registry login alone, which is kept nowhere: keep the login as a secret"
+        require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
+        if may_wait and len(self.waiting):
+            return await self._enqueue(principal, request, key, "Others wait before it.")
+        try:
+            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+        except (NoCapacity, QuotaExceeded) as refused:
+            if not may_wait:
+                raise
+            return await self._enqueue(principal, request, key, refused.detail or refused.code)
+
+    async def _enqueue(
+        self, principal: Principal, request: ClusterRequest, key: str | None, said: str
+    ) -> tuple[Operation, ClusterView]:
+        """Let it wait. Raises Refused where no host is large enough for it, or none is where it has to be."""
+
+        def known(uow: UnitOfWork) -> tuple[Cluster, bytes] | None:
+            return uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
+
+        def look(uow: UnitOfWork) -> Placement | Refusal | None:
+            preview = checked(request, ClusterId("cluster_preview"))
+            return self._starter.placed(uow, principal.account_id, preview) if known(uow) is None else None
+
+        found = await self._store.read(look)
+        if isinstance(found, Refusal) and not found.is_possible:
+            raise Refused(found)
+
+        def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
+            if (before := known(uow)) is not None:
+                return self._again(uow, principal, request, before)
+            cluster_id, asked = self._admitted(uow, principal, request)
+            self.check_waits(uow, principal.account_id, asked, 1)
+            cluster = self.waiting.new(uow, principal, cluster_id, asked, said)
+            uow[ClusterRepository].add(cluster, key, self._digest(request))
+            uow.audit(principal.actor, CREATE_KIND, cluster_id, "asked for: it waits for a place")
+            told = f"{cluster.name} waits for a place: {said}"
+            uow.event("cluster.queued", (cluster_id, cluster.account_id), told, actor=principal.actor)
+            uow.after_commit(lambda: self._changed(cluster_id))
+            operation = uow.operation(CREATE_KIND, cluster_id, principal.account_id, principal.actor)
+            return operation, self._view(uow, cluster)
+
+        return await self._store.write(change, name="cluster.queue")
+
+    async def _place_waiting(self, cluster_id: ClusterId, but: frozenset[HostId]) -> ClusterView | None:
+        """Start what waits now, on none of these hosts, or raise what `create` does: then it waits on. None: it does
+        not wait any more."""
+
+        def waits(uow: UnitOfWork) -> Cluster | None:
+            found = uow[ClusterRepository].get(cluster_id)
+            return found if found is not None and found.phase is ClusterPhase.QUEUED else None
+
+        def change(uow: UnitOfWork, among: Nominated | None) -> ClusterView | Needs | None:
+            if (cluster := waits(uow)) is None:
+                return None
+            check_may_begin(uow, cluster.account_id)
+            self._store.admit()
+            self.check_secrets(uow, cluster.account_id, cluster.request)
+            uow.publish(VolumesAsked(cluster.account_id, cluster.request.volumes))
+            ready = self._starter.prepare(uow, cluster.account_id, cluster.request, among=among, but=but)
+            if not isinstance(ready, Ready):
+                return ready
+            uow.publish(VolumesTaken(cluster.account_id, cluster.request.volumes, cluster_id))
+            who = principal_of(cluster, uow.now_wall_ns)
+            after = self._starter.again(uow, cluster, ready, who, None)
+            uow[ClusterRepository].save(after)
+            self._tell_start(uow, who, after, ready.found, "cluster.place")
+            return self._view(uow, after)
+
+        if (cluster := await self._store.read(waits)) is None:
+            return None
+
+        async def ask() -> ClusterView | Needs | None:
+            return await self.nominations.placed(
+                cluster.account_id,
+                cluster.request,
+                lambda among: self._store.write(partial(change, among=among), name="cluster.place"),
+                but=but,
+            )
+
+        return await self._meeting_needs(ask)
 
     def check_budget(
         self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, budget: Microcents | None
@@ -296,16 +387,7 @@ class ClusterService:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
-            check_may_begin(uow, principal.account_id)
-            self._store.admit()
-            cluster_id = ClusterId(uow.mint("cluster"))
-            asked = checked(request, cluster_id)
-            if end_limits.may_end_unused(asked) and not is_proof:
-                idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
-                asked = replace(asked, idle_ns=idle_ns)
-            self._check_waited(uow, principal, asked)
-            self.check_secrets(uow, principal.account_id, asked, login)
-            uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+            cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof)
             ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
             if not isinstance(ready, Ready):
                 return ready
@@ -323,6 +405,28 @@ class ClusterService:
             but=but,
         )
 
+    def _admitted(
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: ClusterRequest,
+        login: _Login = None,
+        *,
+        is_proof: bool = False,
+    ) -> tuple[ClusterId, ClusterRequest]:
+        """The id of a new cluster, and its request within all limits. Raises what `create` does, but for its place."""
+        check_may_begin(uow, principal.account_id)
+        self._store.admit()
+        cluster_id = ClusterId(uow.mint("cluster"))
+        asked = checked(request, cluster_id)
+        if end_limits.may_end_unused(asked) and not is_proof:
+            idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
+            asked = replace(asked, idle_ns=idle_ns)
+        self._check_waited(uow, principal, asked)
+        self.check_secrets(uow, principal.account_id, asked, login)
+        uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+        return cluster_id, asked
+
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:
         """Raises TooMany. What has no token is the Master itself, for a job or a proof: it has the files."""
         if asked.await_files and principal.token_id and not principal.is_trusted:
@@ -333,13 +437,17 @@ class ClusterService:
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
     ) -> tuple[Operation, ClusterView]:
+        self._tell_start(uow, principal, cluster, found, kind)
+        operation = uow.operation(kind, cluster.cluster_id, principal.account_id, principal.actor)
+        return operation, self._view(uow, cluster)
+
+    def _tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
         cluster_id, hosts = cluster.cluster_id, [member.host_id for member in found.members]
         slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
         uow.audit(principal.actor, kind, cluster_id, "asked for", {"host": ",".join(hosts), "slots": slots})
         said = f"{cluster.name} starts on {names(found)}"
         uow.event("cluster.creating", (cluster_id, cluster.account_id, *hosts), said, actor=principal.actor)
         uow.after_commit(lambda: self._changed(cluster_id))
-        return uow.operation(kind, cluster_id, principal.account_id, principal.actor), self._view(uow, cluster)
 
     async def stop(self, principal: Principal, cluster_id: ClusterId) -> tuple[Operation, ClusterView]:
         """End its work as a delete does, but keep it: it can be started again. Asked again it answers again.
@@ -562,91 +670,18 @@ class ClusterService:
         return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
 
     async def tick(self) -> None:
-        """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
-        clusters of which something is due."""
-        if not self._is_listed:
-            for cluster_id in await self._store.read(self._open_ids):
-                self._queue.add(cluster_id)
-            self._is_listed = True
-        due = self._queue.take()
-        if not due:
-            return
-        try:
-            needs, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
-        except BaseException:
-            for cluster_id in due:
-                self._queue.add(cluster_id)
-            raise
-        now_ns = self._clock.monotonic_ns()
-        for cluster_id in due:
-            rest_ns = rests.get(cluster_id, 0)
-            if rest_ns is not None:
-                self._queue.add(cluster_id, now_ns + rest_ns)
-            else:
-                self._faults.forget(cluster_id)
-        self._proofs.end_on([host_id for one in needs if isinstance(one, Evict) for host_id in one.hosts])
-        # Within some ten seconds; the next tick knows what they saw.
-        await asyncio.gather(*(self._reachability.look(one.hosts) for one in needs if isinstance(one, Look)))
-
-    def _judge(
-        self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
-    ) -> tuple[Sequence[Needs], dict[ClusterId, int | None]]:
-        """Do what is due of these; returns what they need first, and for how long each may rest, as `_rest_ns` says."""
-        found, judged, needs = uow[ClusterRepository].readable(cluster_ids), list[Cluster](), list[Needs]()
-        go_on = {cluster.cluster_id for cluster in found if cluster.phase in HOLDING}
-        for cluster in found:
-            is_spent = self._faults.is_spent(cluster.cluster_id)
-            if cluster.phase in (*FINAL, ClusterPhase.STOPPED) or (is_spent and self._faults.skips(cluster.cluster_id)):
-                continue
-            with self._faults.around(cluster.cluster_id), uow.attempt():
-                if is_spent:
-                    self.lifecycle.end(uow, cluster, GIVEN_UP, "master")
-                else:
-                    judged.append(self.lifecycle.limit(uow, self.lifecycle.judge(uow, cluster)))
-        for cluster in judged:
-            with self._faults.around(cluster.cluster_id, "mend"), uow.attempt():
-                if need := self._mender.mend(uow, cluster):
-                    needs.append(need)
-        rests: dict[ClusterId, int | None] = {}
-        for cluster_id in cluster_ids:
-            for workload in uow[WorkloadRepository].held_of_cluster(cluster_id):
-                if workload.delete_command is None and cluster_id in go_on:
-                    continue  # almost all of them: nothing of it is to end
-                with self._faults.around(cluster_id, "order_again"), uow.attempt():
-                    self.lifecycle.order_again(uow, workload)
-            for rental in self._market.live_rentals(uow, cluster_id):
-                with self._faults.around(cluster_id, "rental"), uow.attempt():
-                    self._market.judge(uow, rental)
-            with self._faults.around(cluster_id, "rest"):
-                rests[cluster_id] = self._rest_ns(uow, cluster_id)
-        return needs, rests
-
-    def _rest_ns(self, uow: UnitOfWork, cluster_id: ClusterId) -> int | None:
-        """Return how soon something may be due of a cluster to which nothing happens; None: nothing ever is again."""
-        held, rentals = uow[WorkloadRepository].held_of_cluster(cluster_id), self._market.live_rentals(uow, cluster_id)
-        (cluster,) = uow[ClusterRepository].readable([cluster_id]) or (None,)
-        is_over = cluster is None or cluster.phase in (*FINAL, ClusterPhase.STOPPED)
-        if is_over and not held and not rentals:
-            return None
-        if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
-            return 0
-        spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, cluster.rental_id)
-        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns, is_capped=is_capped)
+        """Do what is due by time alone (due.py), every 5 s; at first put what waits into the queue."""
+        if not self._are_waiting_put:
+            await self.waiting.put_all()
+            self._are_waiting_put = True
+        await self._due.tick()
 
     def look_again(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> None:
         """Something about these may be due once this is committed."""
         for cluster_id in cluster_ids:
-            uow.after_commit(partial(self._queue.add, cluster_id))
+            uow.after_commit(partial(self._due.add, cluster_id))
 
     # --- inside ------------------------------------------------------------------------------------------------------
-
-    def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
-        """Of every cluster of which something is left to do."""
-        return {
-            *uow[ClusterRepository].living_ids(),
-            *uow[WorkloadRepository].holding_clusters(),
-            *self._market.live_clusters(uow),
-        }
 
     def _again(
         self, uow: UnitOfWork, principal: Principal, request: ClusterRequest, known: tuple[Cluster, bytes]
@@ -717,7 +752,7 @@ class ClusterService:
 
     def _changed(self, cluster_id: ClusterId) -> None:
         """More of it is new than its cost: something may be due."""
-        self._queue.add(cluster_id)
+        self._due.add(cluster_id)
         for step_listener in self._step_listeners:
             step_listener(cluster_id)
         self.touch(cluster_id)

@@ -1,8 +1,8 @@
 """Starts a cluster, the first time or again, in the caller's unit of work: its hosts, its network, its rental and the
 commands for its hosts, all together or none of it.
 
-again: what was stopped is placed anew and rented anew, under its own id. Its steps and what it was asked for stay; its
-earlier workloads and their rental are past. Its image is what it ran before, by digest.
+again: what was stopped, or waits, is placed and rented anew, under its own id. Its steps and what it was asked for
+stay; its earlier workloads and their rental are past. Its image is what it ran before, by digest.
 """
 
 from collections.abc import Sequence
@@ -177,7 +177,8 @@ class Starter:
         before = stopped.phase
         for event, phase in _moves(before):
             fields = {"from": before.value, "to": phase.value}
-            uow.audit(actor, f"cluster.{event}", stopped.cluster_id, "started again", fields)
+            said = "started again" if stopped.phase is ClusterPhase.STOPPED else "its turn in the queue"
+            uow.audit(actor, f"cluster.{event}", stopped.cluster_id, said, fields)
             before = phase
 
     def _placed_on(self, uow: UnitOfWork, cluster: Cluster, ready: Ready) -> Cluster:

@@ -30,6 +30,7 @@ clusters = Table(
     Column("request_key", String(200)),
     Column("request_sha256", LargeBinary(32), nullable=False),
     Column("sealed", LargeBinary),
+    Column("spenders", JSON),
     Index("uq_clusters_request_key", "account_id", "request_key", unique=True),
 )
 

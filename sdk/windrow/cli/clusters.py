@@ -25,6 +25,7 @@ from windrow.cli.output import (
 from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, Raw, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
+from windrow.cli.waiting import Wait, WaitCommand, left_queue, wait_part
 from windrow.client import Client
 from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
@@ -137,7 +138,7 @@ def cluster_ls(context: typer.Context, view: View, watch: Watch = False, tests: 
                 print_json(event) if view.is_json else say(f"{event['at']} {event['text']}")
 
 
-@cluster_app.command("create")
+@cluster_app.command("create", cls=WaitCommand)
 @options(CLUSTER)
 def cluster_create(
     context: typer.Context,
@@ -162,7 +163,8 @@ def cluster_create(
         bool, typer.Option("--if-not-there", help="Where you have a machine of this --name, use it; create none.")
     ] = False,
     yes: Yes = False,
-    wait: Annotated[bool, typer.Option(help="Wait until the machine runs.")] = True,
+    wait: Wait = None,
+    no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once, before the machine runs.")] = False,
     as_json: AsJson = False,
     **asked: Any,
 ) -> None:
@@ -179,7 +181,8 @@ def cluster_create(
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }
-    request = kept.changed(base, body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {}))
+    own = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {}) | wait_part(wait)
+    request = kept.changed(base, own)
     if plan:
         show_plan(api.plan(request), as_json)
         return
@@ -191,7 +194,8 @@ def cluster_create(
         )
     if found is None:
         quoting.quoted(lambda: api.plan(request), yes, is_silent=as_json)
-    started(api, found or api.create_cluster(request | login_part(login), tell=say), wait, as_json)
+    found = found or api.create_cluster(request | login_part(login), tell=say)
+    started(api, found if no_wait else left_queue(api, found, is_silent=as_json), not no_wait, as_json)
 
 
 def _of_name(api: Client, name: str) -> dict[str, Any] | None:

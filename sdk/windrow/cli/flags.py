@@ -21,6 +21,7 @@ FLAGS: Final = {
     **dict.fromkeys(("gpus", "gpu_model", "gpu_memory_bytes"), "--gpu"),
     "ssh_keys": "--ssh-key",
     "packages": "--with",
+    "wait_seconds": "--wait",
     **dict.fromkeys(("array_size", "array_at_once"), "--array"),
     "price_per_hour": "PRICE_PER_HOUR",
     **{f"max_{of}_cost": f"--max-{of}" for of in ("hourly", "monthly", "total")},

@@ -80,6 +80,7 @@ class Market:
         self.fleet = fleet_on(store, clock, SeededRng())
         self.market = MarketService(store)
         self.rented = Rented(store, clock, self.fleet, self.market, KEY)
+        self.queue = self.rented.queue
         self.clusters, self.reachability, self.tests = self.rented.clusters, self.rented.reachability, self.rented.tests
 
     def write(self, change):

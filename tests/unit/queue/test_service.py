@@ -453,7 +453,7 @@ async def test_a_standing_says_why_by_what_is_free(w: World):
     await w.look()
     assert w.queue.standing("never").why == "1st in the queue: no host has 1 GPU of t4 free."
     assert w.queue.standing("second").place == 2
-    assert w.queue.standing("second").why.startswith("2nd in the queue: no host has 1 GPUs")
+    assert w.queue.standing("second").why.startswith("2nd in the queue: no host has 1 GPU")
 
 
 async def test_what_waits_is_fitted_again_when_a_new_kind_of_host_comes(w: World):

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0054_shares_and_quotas"
-down_revision = "0052_job_queue"
+down_revision = "0053_waiting_clusters"
 branch_labels = None
 depends_on = None
 
