@@ -61,7 +61,7 @@ class QuotaOut(Out):
 async def quotas(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """The quotas of the project and its organisation, and of the organisation's other projects for who sees them; for
     operators and auditors all."""
-    found = await services.quotas.list(principal)
+    found = await services.fair_shares.quotas.list(principal)
     return page_of(found, limit, cursor, QuotaOut.of, lambda one: f"{one.place.path} {one.quota.item} {one.quota.tier}")
 
 
@@ -69,7 +69,7 @@ async def quotas(services: Serving, principal: Asking, limit: Limit = 100, curso
 async def set_quota(services: Serving, principal: Asking, body: QuotaBody) -> Any:
     """Set a quota. What is above it goes on, and nothing more starts until there is room."""
     limit = amount_of(body.item, body.limit)
-    return QuotaOut.of(await services.quotas.set(principal, body.node, body.item, body.tier, limit))
+    return QuotaOut.of(await services.fair_shares.quotas.set(principal, body.node, body.item, body.tier, limit))
 
 
 @route.delete("/quotas", may=Permission.QUOTAS, changes_rights=True, status_code=204)
@@ -81,5 +81,5 @@ async def remove_quota(
     tier: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """Remove a quota."""
-    await services.quotas.remove(principal, node, item, tier)
+    await services.fair_shares.quotas.remove(principal, node, item, tier)
     return Response(status_code=204)

@@ -31,7 +31,6 @@ from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService
 from windrow_master.prices.book import PriceBook
-from windrow_master.queue.quotas import QuotaService
 from windrow_master.queue.rules import ShareService
 from windrow_master.queue.service import QueueService
 from windrow_master.records.service import RecordService
@@ -102,7 +101,6 @@ class Services:
     market: MarketService
     spending: SpendingService
     fair_shares: ShareService
-    quotas: QuotaService
     billing: BillingService
     reports: ReportService
     report_schedules: ScheduleService

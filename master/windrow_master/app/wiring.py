@@ -77,7 +77,6 @@ from windrow_master.prices.book import PriceBook
 from windrow_master.prices.shipped import shipped
 from windrow_master.queue import messages as queue_asks
 from windrow_master.queue import quotas
-from windrow_master.queue.quotas import QuotaService
 from windrow_master.queue.rules import ShareService
 from windrow_master.queue.service import QueueService
 from windrow_master.records.earlier_repository import seal_earlier
@@ -445,6 +444,14 @@ class _Parts:
         return PeerLinkStates()
 
     @cached_property
+    def registry(self) -> ResourceRegistry:
+        return ResourceRegistry(self.store)
+
+    @cached_property
+    def price_book(self) -> PriceBook:
+        return self.settings.price_book()
+
+    @cached_property
     def fair_shares(self) -> ShareService:
         return ShareService(self.store, self.clock, self.queue)
 
@@ -620,18 +627,16 @@ class _Parts:
 
     def services(self) -> Services:
         """All of them, for routes."""
-        identity, market, clusters = self.identity, self.market, self.clusters
-        registry, book = ResourceRegistry(self.store), self.settings.price_book()
         return Services(
             store=self.store,
             audit=self.audit,
-            identity=identity,
-            accounts=AccountService(self.store, identity, market, clusters, self.fleet, self.jobs),
-            lifecycle=LifecycleService(self.store, identity, market),
+            identity=self.identity,
+            accounts=AccountService(self.store, self.identity, self.market, self.clusters, self.fleet, self.jobs),
+            lifecycle=LifecycleService(self.store, self.identity, self.market),
             clock=self.clock,
             rng=self.rng,
             broadcaster=Broadcaster(),
-            bus=self.settings.make_bus(self.store, self.clock, self.rng, identity.ca_sha256),
+            bus=self.settings.make_bus(self.store, self.clock, self.rng, self.identity.ca_sha256),
             health=self.health,
             wheelhouse=self.wheelhouse,
             cli_wheels=self.cli_wheels,
@@ -643,16 +648,15 @@ class _Parts:
             telemetry=self.telemetry,
             verification=self.verification,
             proofs=self.proofs,
-            market=market,
+            market=self.market,
             spending=SpendingService(self.store),
             fair_shares=self.fair_shares,
-            quotas=QuotaService(self.store),
-            billing=BillingService(self.store, market, self.fleet.view),
+            billing=BillingService(self.store, self.market, self.fleet.view),
             reports=self.reports,
             report_schedules=self.report_schedules,
-            clusters=clusters,
+            clusters=self.clusters,
             results=self.results,
-            templates=TemplateService(self.store, identity.seal_key),
+            templates=TemplateService(self.store, self.identity.seal_key),
             secrets=self.secrets,
             jobs=self.jobs,
             queue=self.queue,
@@ -661,7 +665,7 @@ class _Parts:
             artefacts=self.artefacts,
             checkpoints=self.checkpoints,
             volumes=VolumeService(self.store, self.artefacts),
-            volume_controller=VolumeController(self.store, self.clock, clusters, self.checkpoints),
+            volume_controller=VolumeController(self.store, self.clock, self.clusters, self.checkpoints),
             retention=self.retention,
             records=RecordService(self.store, self.audit, self.clock, self.settings.retention),
             inside=self.inside,
@@ -674,9 +678,9 @@ class _Parts:
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
             shows_own_certificate=self.reached.shows_own_certificate,
-            registry=registry,
-            price_book=book,
-            router=Router(self.store, clusters, registry, book, self.clock),
+            registry=self.registry,
+            price_book=self.price_book,
+            router=Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
             alerts=self.alerts,
             maintenance=self.maintenance,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
@@ -709,17 +713,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
-    messages.on(identity_says.ProjectPurged, lambda uow, it: parts.secrets.forget_account(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: quotas.forget_account(uow, it.account_id))
-    messages.on(identity_says.ProjectLeft, lambda uow, it: parts.fair_shares.left(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
-    messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: report_schedules.forget_account(uow, it.account_id))
-    messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
+    _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
     messages.on(fleet_says.HostBanned, host_banned)
@@ -750,6 +744,22 @@ def _register(parts: _Parts) -> None:
     parts.trunk_accesses.on_news(parts.access_news.note)
     fleet.on_touch(lambda host_id: parts.queue.touched())
     wiring_history.introduce(parts.telemetry, parts.store)
+
+
+def _register_ends(parts: _Parts) -> None:
+    """Register who hears of the end of users and projects."""
+    messages = parts.store.messages
+    messages.on(identity_says.ProjectPurged, lambda uow, it: parts.secrets.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: cluster_lookup.forget_templates(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: spending.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: quotas.forget_account(uow, it.account_id))
+    messages.on(identity_says.ProjectLeft, lambda uow, it: parts.fair_shares.left(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_alerts(uow, it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: notify_channels.forget(uow, it.account_id))
+    messages.on(identity_says.UserErased, lambda uow, it: notify_channels.forget(uow, it.user_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: report_schedules.forget_account(uow, it.account_id))
+    messages.on(identity_says.UserErased, lambda uow, it: spending.forget_names(uow, it.token_ids))
 
 
 def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:

@@ -15,6 +15,7 @@ from windrow_master.queue import nodes
 from windrow_master.queue.model import NOTHING, PriorityClass
 from windrow_master.queue.nodes import ORGANISATION_PREFIX, Place
 from windrow_master.queue.quota import NodeLevel
+from windrow_master.queue.quotas import QuotaService
 from windrow_master.queue.repository import RuleRepository
 from windrow_master.queue.service import QueueService
 from windrow_master.queue.shares import ROOT, WHOLE, Node, Rank, Rule, Shares, Standing
@@ -65,10 +66,10 @@ class ShareView:
 
 
 class ShareService:
-    """The shares of organisations and projects."""
+    """The shares of organisations and projects. quotas: those of the same nodes."""
 
     def __init__(self, store: Store, clock: Clock, queue: QueueService) -> None:
-        self._store, self._clock, self._queue = store, clock, queue
+        self._store, self._clock, self._queue, self.quotas = store, clock, queue, QuotaService(store)
 
     async def list(self, principal: Principal) -> Sequence[ShareView]:
         """Those that the caller sees, each behind the one above it: for operators and auditors all that have rules or
