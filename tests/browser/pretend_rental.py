@@ -157,6 +157,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "first_port": None,
         "network": None,
         "restarts": 0,
+        "queue": None,
         "needs_login": body.get("registry_login") is not None,
         "version": 1,
     }
@@ -324,6 +325,7 @@ def job_of(job_id: str, body: Json) -> Json:
         "account_id": "account_1",
         "group_id": job_id,
         "array_index": 0,
+        "queue": None,
         "state": "Queued",
         "reason": None,
         "held_by": None,
@@ -374,6 +376,31 @@ def _looked_at(app: FastAPI, world: World) -> None:
             "ssh_port": 2222 if asked["ssh_keys"] else None,
             "notebook_port": 8888 if asked["notebook"] else None,
             "notebook_token": "0123456789abcdef" if asked["notebook"] else None,
+        }
+
+    @app.get("/api/v1/queue")
+    async def queue() -> Json:
+        found = listed([])
+        return found | {"waiting": 0, "running": 1, "estimates_scored": 0, "estimates_held": 0}
+
+    @app.get("/api/v1/explain/{entry_id}")
+    async def explain_all(entry_id: str) -> Json:
+        decision = await explain(entry_id)
+        return {
+            "id": entry_id,
+            "kind": "machine",
+            "name": "lab",
+            "state": world.clusters[entry_id]["phase"],
+            "decided_at": at(),
+            "here": [decision["decision"]],
+            "not_there": None,
+            "is_recorded": False,
+            "otherwise": None,
+            "not_yet": [],
+            "changes": [],
+            "decision": decision,
+            "queue": None,
+            "refusal": None,
         }
 
     @app.get("/api/v1/clusters/{cluster_id}/explain")

@@ -123,12 +123,12 @@ async def _subject(services: Services, principal: Principal, entry_id: str) -> _
         job = (await services.jobs.get(principal, JobId(entry_id))).job
         waits = job.state in PLACEABLE or job.state is JobState.SUBMITTED
         last = job.attempts[-1].cluster_id if job.attempts and not waits else None
-        shown = (job.job_id, "job", job.name, job.state.value, job.account_id)
-        return _Subject(*shown, cluster_request(job), waits, None if last is None else ClusterId(last))
+        where = None if last is None else ClusterId(last)
+        return _Subject(entry_id, "job", job.name, job.state.value, job.account_id, cluster_request(job), waits, where)
     cluster = (await services.clusters.get(principal, ClusterId(entry_id))).cluster
     waits = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED)
-    about = (cluster.cluster_id, "machine", cluster.name, cluster.phase.value, cluster.account_id)
-    return _Subject(*about, cluster.request, waits, None if waits else cluster.cluster_id)
+    phase, where = cluster.phase.value, None if waits else cluster.cluster_id
+    return _Subject(entry_id, "machine", cluster.name, phase, cluster.account_id, cluster.request, waits, where)
 
 
 async def _record(services: Services, principal: Principal, subject: _Subject) -> tuple[int, Decision] | None:
