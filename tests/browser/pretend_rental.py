@@ -380,8 +380,8 @@ def _looked_at(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/queue")
     async def queue() -> Json:
-        found = listed([])
-        return found | {"waiting": 0, "running": 1, "estimates_scored": 0, "estimates_held": 0}
+        found = listed([_queued()])
+        return found | {"waiting": 1, "running": 1, "estimates_scored": 0, "estimates_held": 0}
 
     @app.get("/api/v1/explain/{entry_id}")
     async def explain_all(entry_id: str) -> Json:
@@ -417,6 +417,30 @@ def _looked_at(app: FastAPI, world: World) -> None:
             "others": {},
             "others_chosen": [],
         }
+
+
+def _queued() -> Json:
+    """A job that waits for a place."""
+    factors = {"priority_class": 1, "is_above": [True], "usage": [0.25], "is_top": False, "priority": 0}
+    start = "14:20 ± 6 min"
+    return {
+        "id": "job_019a0000-3333-7000-8000-000000000099",
+        "kind": "job",
+        "name": "train",
+        "account_id": "account_1",
+        "project": "research",
+        "priority_class": "normal",
+        "priority": 0,
+        "state": "ready",
+        "place": 3,
+        "summary": f"3rd in the queue, starts {start}",
+        "why": "3rd in the queue: no host has 8 GPUs free.",
+        "estimate": {"start_at": at(), "low_at": at(), "high_at": at(), "words": start},
+        "factors": factors | {"points": 1.5, "age": 1.5, "submitted_at": at()},
+        "asks": "8 GPUs, 16 CPUs",
+        "submitted_at": at(),
+        "held_by": None,
+    }
 
 
 def _advance(world: World, one: Json) -> None:
