@@ -686,6 +686,8 @@ export interface ClusterOut {
   reason: string | null;
   /** While it runs: which of its hosts does not answer now */
   problem: string | null;
+  /** Its place in the queue; null in lists, and once it does not wait */
+  queue: QueuedOut | null;
   steps: StepOut[];
   workloads: WorkloadOut[];
   request: KeptRequestOut;
@@ -959,6 +961,18 @@ export interface EarningsOut {
   rows: EarnedOut[];
 }
 
+/** When an entry is expected to start: 80 % of such intervals hold. */
+export interface EstimateOut {
+  /** RFC 3339 in UTC, with milliseconds */
+  start_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  low_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  high_at: string;
+  /** In UTC: `14:20 ± 6 min` */
+  words: string;
+}
+
 /** Something that happened. */
 export interface EventOut {
   id: string;
@@ -997,6 +1011,36 @@ export interface EvidenceOut {
 /** One more command to run beside the work. */
 export interface ExecBody {
   argv: string[];
+}
+
+/** The reasons for the place of a job or a machine, in sentences, with what they are made of. */
+export interface ExplainOut {
+  id: string;
+  /** job or machine */
+  kind: string;
+  name: string;
+  /** Of the job, or the phase of the machine */
+  state: string;
+  /** When its place was chosen; null: it has none */
+  decided_at: string | null;
+  /** Why it runs where it runs, from the record of that decision */
+  here: string[];
+  /** Why not on the host that was asked about */
+  not_there: string | null;
+  /** Whether `not_there` is from the record; false: from a look at the host as it is now */
+  is_recorded: boolean;
+  /** The outcome by the weights that were asked about */
+  otherwise: string | null;
+  /** Why it still waits, and what holds the hosts that would do */
+  not_yet: string[];
+  /** What would have to change, so that it has a place now */
+  changes: string[];
+  /** The record; null: none is kept */
+  decision: ExplanationOut | null;
+  /** Null: it does not wait */
+  queue: QueuedOut | null;
+  /** Why it finds no place now; null: there is one */
+  refusal: RefusalOut | null;
 }
 
 /** The reasons for the place of a cluster, from the record of that decision. */
@@ -1042,6 +1086,26 @@ export interface FactorOut {
   uri: string;
 }
 
+/** The place of an entry in numbers, compared in this order. */
+export interface FactorsOut {
+  /** 0 urgent, 1 normal, 2 low, 3 spot: lower is first */
+  priority_class: number;
+  /** From the organisation down: whether it holds its guaranteed share already, which is later */
+  is_above: boolean[];
+  /** From the organisation down: its recent use by its weight; less is first */
+  usage: number[];
+  /** Put at the top of its project */
+  is_top: boolean;
+  /** `priority` and `age` together; more is first */
+  points: number;
+  /** From -100 to 100 */
+  priority: number;
+  /** Points for the time that it has waited: 200 for a day */
+  age: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  submitted_at: string;
+}
+
 /** The rules of a share. A field that is left out has its default. */
 export interface FairShareBody {
   /** Guaranteed, parts per million of the installation */
@@ -1059,7 +1123,7 @@ export interface FairShareBody {
 /** The share of an organisation or a project, and how it stands in the queue. */
 export interface FairShareOut {
   id: string;
-  level: LevelOutput;
+  level: NodeLevel;
   name: string;
   /** The node above it */
   parent_id: string | null;
@@ -1618,9 +1682,6 @@ export interface InvitationShownOut {
   expires_at: string;
 }
 
-/** The things that a quota counts. */
-export type Item = "gpus" | "cpus" | "memory" | "clusters" | "waiting_jobs" | "spend_per_hour";
-
 /** A job to submit: its command, its hardware and its limits. `await_files`: it starts once its folder was sent. */
 export interface JobBody {
   /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
@@ -1691,14 +1752,24 @@ export interface JobBody {
   retries_on_exit?: boolean;
   /** Latest end of the job */
   deadline?: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority?: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class?: "urgent" | "normal" | "low" | "spot";
+  /** Earliest start of the job */
+  begin_at?: string | null;
   /** Jobs that must succeed first */
   after?: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any?: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure?: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id?: string | null;
   /** Number of copies, each with its index */
   array_size?: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once?: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds?: number;
   /** Python packages (PEP 508) to install before the command */
@@ -1717,12 +1788,18 @@ export interface JobOut {
   reason: string | null;
   /** Why it finds no place now; null in lists, and in an array but for the first */
   refusal: RefusalOut | null;
+  /** Its place in the queue; null in lists, and once it does not wait */
+  queue: QueuedOut | null;
   request: JobRequestOut;
   attempts: AttemptOut[];
   /** Of its last attempt */
   exit_code: number | null;
   /** Of the folder kept for it; null where none was sent */
   folder_bytes: number | null;
+  /** Who keeps it from starting; null: nobody */
+  held_by: string | null;
+  /** It comes before all others of its project and class */
+  is_top: boolean;
   /** A decimal amount of money */
   cost_so_far: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -1799,14 +1876,24 @@ export interface JobRequestOut {
   retries_on_exit: boolean;
   /** Latest end of the job */
   deadline: string | null;
-  /** Priority; a higher number starts first */
+  /** Priority within its class; a higher number starts first */
   priority: number;
+  /** Class in the queue: urgent, normal, low or spot; a class before another starts first */
+  priority_class: string;
+  /** Earliest start of the job */
+  begin_at: string | null;
   /** Jobs that must succeed first */
   after: string[];
+  /** Jobs that must end first, in whatever way */
+  after_any: string[];
+  /** Jobs that must end first without success: failed, cancelled or lost */
+  after_failure: string[];
   /** Kept estimate (windrow route --kept) to compare with the job's cost; it chooses no place */
   route_id: string | null;
   /** Number of copies, each with its index */
   array_size: number;
+  /** Copies of an array that run at once, at most; null: all */
+  array_at_once: number | null;
   /** Checkpoint interval; 0: off */
   checkpoint_every_seconds: number;
   /** Python packages (PEP 508) to install before the command */
@@ -1990,10 +2077,7 @@ export interface KeyOut {
 }
 
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
-export type LevelInput = "see" | "use" | "manage";
-
-/** The level of the node that a quota is of. */
-export type LevelOutput = "installation" | "organisation" | "project" | "member";
+export type Level = "see" | "use" | "manage";
 
 /** The spending limits of a project, a token or a service account, and the use so far. Null: no limit. */
 export interface LimitOut {
@@ -2423,6 +2507,9 @@ export interface NewSilenceBody {
   reason?: string;
 }
 
+/** The level of the node that a quota is of. */
+export type NodeLevel = "installation" | "organisation" | "project" | "member";
+
 /** A line of an alert's history. */
 export interface NoteOut {
   /** RFC 3339 in UTC, with milliseconds */
@@ -2453,7 +2540,7 @@ export interface ObjectShareBody {
   /** Id or name. A user of another organisation is named by id */
   receiver: string;
   /** see: read its page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete */
-  level: LevelInput;
+  level: Level;
   /** Null: it does not expire */
   expires_in_s?: number | null;
 }
@@ -3327,6 +3414,53 @@ export interface ProvingOut {
   host_id: string;
 }
 
+/** A page of the queue, in the order in which its entries are to start. */
+export interface QueueOut {
+  items: QueuedOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+  /** Entries that wait; of the own project, for operators and auditors all */
+  waiting: number;
+  /** The same of those that run */
+  running: number;
+  /** Entries of all projects whose first estimate was scored */
+  estimates_scored: number;
+  /** Those of them that started within its 80 % interval */
+  estimates_held: number;
+}
+
+/** An entry of the queue. A name that is not the caller's to see reads `other work`. */
+export interface QueuedOut {
+  /** Of the job, or of the machine */
+  id: string;
+  /** job or machine */
+  kind: string;
+  name: string;
+  account_id: string;
+  /** The name of the project */
+  project: string | null;
+  /** urgent, normal, low or spot */
+  priority_class: string;
+  priority: number;
+  /** ready: it waits for nothing but a place */
+  state: Waits;
+  /** In the whole queue, from 1; null: it is not ready, or behind the first 1,000 */
+  place: number | null;
+  /** `3rd in the queue, starts 14:20 ± 6 min` */
+  summary: string;
+  /** Why it still waits */
+  why: string;
+  /** Null: nothing is known yet */
+  estimate: EstimateOut | null;
+  factors: FactorsOut;
+  /** What it asks for: `2 x (8 GPUs, 64 CPUs)` */
+  asks: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  submitted_at: string;
+  /** Who holds it; null: nobody */
+  held_by: string | null;
+}
+
 /** Hours of each day in which only alerts of the severity page are sent; the others follow together. */
 export interface QuietBody {
   /** Such as 22:00 */
@@ -3348,19 +3482,22 @@ export interface QuietOut {
 export interface QuotaBody {
   /** `installation`, the id of an organisation or project, `org:NAME`, `project:NAME`, or the name of a project */
   node: string;
-  item: Item;
+  item: QuotaItem;
   /** Model of the GPUs, such as h100. Empty: all GPUs */
   tier?: string;
   /** GPUs and processors, such as 8 or 0.5; memory in bytes; money an hour, such as 12.50; clusters and waiting jobs by their number */
   limit: string;
 }
 
+/** The things that a quota counts. */
+export type QuotaItem = "gpus" | "cpus" | "memory" | "clusters" | "waiting_jobs" | "spend_per_hour";
+
 /** A quota, and how much of it is used. */
 export interface QuotaOut {
   node_id: string;
-  level: LevelOutput;
+  level: NodeLevel;
   name: string;
-  item: Item;
+  item: QuotaItem;
   /** Null: all tiers together */
   tier: string | null;
   limit: string;
@@ -4485,6 +4622,9 @@ export interface WaitOut {
   p50: number;
   p90: number;
 }
+
+/** Why an entry is not ready, or that it is. */
+export type Waits = "held" | "no_share" | "dependency_never_satisfied" | "dependency" | "begin" | "throttled" | "ready";
 
 /** A change of the request with which it would fit now. */
 export interface WayOut {
