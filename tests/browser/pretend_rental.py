@@ -157,6 +157,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "first_port": None,
         "network": None,
         "restarts": 0,
+        "queue": None,
         "needs_login": body.get("registry_login") is not None,
         "version": 1,
     }
@@ -324,6 +325,7 @@ def job_of(job_id: str, body: Json) -> Json:
         "account_id": "account_1",
         "group_id": job_id,
         "array_index": 0,
+        "queue": None,
         "state": "Queued",
         "reason": None,
         "held_by": None,
@@ -376,6 +378,31 @@ def _looked_at(app: FastAPI, world: World) -> None:
             "notebook_token": "0123456789abcdef" if asked["notebook"] else None,
         }
 
+    @app.get("/api/v1/queue")
+    async def queue() -> Json:
+        found = listed([_queued()])
+        return found | {"waiting": 1, "running": 1, "estimates_scored": 0, "estimates_held": 0}
+
+    @app.get("/api/v1/explain/{entry_id}")
+    async def explain_all(entry_id: str) -> Json:
+        decision = await explain(entry_id)
+        return {
+            "id": entry_id,
+            "kind": "machine",
+            "name": "lab",
+            "state": world.clusters[entry_id]["phase"],
+            "decided_at": at(),
+            "here": [decision["decision"]],
+            "not_there": None,
+            "is_recorded": False,
+            "otherwise": None,
+            "not_yet": [],
+            "changes": [],
+            "decision": decision,
+            "queue": None,
+            "refusal": None,
+        }
+
     @app.get("/api/v1/clusters/{cluster_id}/explain")
     async def explain(cluster_id: str) -> Json:
         work = world.clusters[cluster_id]["workloads"][0]
@@ -390,6 +417,30 @@ def _looked_at(app: FastAPI, world: World) -> None:
             "others": {},
             "others_chosen": [],
         }
+
+
+def _queued() -> Json:
+    """A job that waits for a place."""
+    factors = {"priority_class": 1, "is_above": [True], "usage": [0.25], "is_top": False, "priority": 0}
+    start = "14:20 ± 6 min"
+    return {
+        "id": "job_019a0000-3333-7000-8000-000000000099",
+        "kind": "job",
+        "name": "train",
+        "account_id": "account_1",
+        "project": "research",
+        "priority_class": "normal",
+        "priority": 0,
+        "state": "ready",
+        "place": 3,
+        "summary": f"3rd in the queue, starts {start}",
+        "why": "3rd in the queue: no host has 8 GPUs free.",
+        "estimate": {"start_at": at(), "low_at": at(), "high_at": at(), "words": start},
+        "factors": factors | {"points": 1.5, "age": 1.5, "submitted_at": at()},
+        "asks": "8 GPUs, 16 CPUs",
+        "submitted_at": at(),
+        "held_by": None,
+    }
 
 
 def _advance(world: World, one: Json) -> None:

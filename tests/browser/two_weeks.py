@@ -203,7 +203,7 @@ def _write(uow: UnitOfWork, one: _Rented, price: Microcents, name: str) -> None:
     ended = "deleted by its renter"
     request = ClusterRequest(kind=ClusterKind.BOX, name=name, gpus=one.count, simulated=True, argv=("sleep", "3600"))
     cluster = Cluster(
-        *(rental.cluster_id, one.renter, request, ClusterPhase.DELETED, rental.rental_id, one.place.tier, whole, b""),
+        *(rental.cluster_id, one.renter, request, ClusterPhase.DELETED, rental.rental_id, one.place.tier, whole),
         *(one.from_ns, ended),
         started_at_ns=one.from_ns,
         ended_at_ns=one.to_ns,

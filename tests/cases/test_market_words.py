@@ -75,7 +75,7 @@ def test_a_running_receipt_why_a_host_was_chosen_and_why_one_is_not_rented_have_
 
     assert " to now" in _readable(renter, "receipt", "show", receipt["id"])
     chosen = _readable(renter, "cluster", "explain", lasting["name"])
-    assert chosen.startswith(f"Chosen: {renter.host()['name']}, tier ") and "score" in chosen
+    assert f"Why here:\n  {renter.host()['name']} scores " in chosen
     _readable(renter, "host", "why", renter.host()["name"])
     _readable(renter, "host", "show", renter.host()["name"])
 

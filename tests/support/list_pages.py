@@ -29,6 +29,7 @@ SCHEMAS: Final = {
     "limits.SHOWN": "LimitOut", "members.MEMBERS_TABLE": "MemberOut", "members.INVITATIONS_TABLE": "InvitationOut",
     "members.PROJECTS_TABLE": "ProjectOut", "members.TRANSFERS_TABLE": "TransferOfferOut",
     "people.ACCOUNTS": "PersonOut", "prices.PRICES": "PriceOut", "providers.PROVIDERS": "ProviderOut",
+    "queueing.QUEUE": "QueuedOut",
     "reports.ROWS": "SourceRowOut", "reports.SCHEDULES": "ScheduleOut",
     "resources.RESOURCES": "ResourceOut", "secrets.SECRETS": "SecretOut", "service_accounts.SERVICES": "ServiceOut",
     "shares.SHARES": "ObjectShareOut", "shop.GPUS_FOR_RENT": "MachineClassOut", "templates.TEMPLATES": "TemplateOut",

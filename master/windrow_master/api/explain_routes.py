@@ -84,7 +84,7 @@ async def explain(
     record = await _record(services, principal, subject)
     decision = None if record is None else record[1]
     queued = await standing_json(services, principal, entry_id) if subject.waits else None
-    refusal = await _refusal(services, subject) if subject.waits else None
+    refusal = subject.refusal
     there, is_recorded = "", False
     if host is not None:
         there, is_recorded = await _not_there(services, principal, subject, decision, host_of(services, host))
@@ -116,31 +116,31 @@ class _Subject:
     request: ClusterRequest
     waits: bool
     cluster_id: ClusterId | None
+    refusal: Refusal | None
 
 
 async def _subject(services: Services, principal: Principal, entry_id: str) -> _Subject:
     if entry_id.startswith("job_"):
-        job = (await services.jobs.get(principal, JobId(entry_id))).job
-        waits = job.state in PLACEABLE or job.state is JobState.SUBMITTED
+        view = await services.jobs.get(principal, JobId(entry_id))
+        job, waits = view.job, view.job.state in PLACEABLE or view.job.state is JobState.SUBMITTED
         last = job.attempts[-1].cluster_id if job.attempts and not waits else None
-        shown = (job.job_id, "job", job.name, job.state.value, job.account_id)
-        return _Subject(*shown, cluster_request(job), waits, None if last is None else ClusterId(last))
+        where = None if last is None else ClusterId(last)
+        about = (entry_id, "job", job.name, job.state.value, job.account_id)
+        return _Subject(*about, cluster_request(job), waits, where, view.refusal)
     cluster = (await services.clusters.get(principal, ClusterId(entry_id))).cluster
-    waits = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED)
-    about = (cluster.cluster_id, "machine", cluster.name, cluster.phase.value, cluster.account_id)
-    return _Subject(*about, cluster.request, waits, None if waits else cluster.cluster_id)
+    waits, refusal = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED), None
+    if waits:
+        with suppress(WindrowError):  # such as a volume that is gone: its next try says so
+            refusal = await services.clusters.refusal(cluster.account_id, cluster.request)
+    where = None if waits else cluster.cluster_id
+    shown = (entry_id, "machine", cluster.name, cluster.phase.value, cluster.account_id)
+    return _Subject(*shown, cluster.request, waits, where, refusal)
 
 
 async def _record(services: Services, principal: Principal, subject: _Subject) -> tuple[int, Decision] | None:
     if subject.cluster_id is not None:
         with suppress(NotFound):  # it is kept for some time only
             return await services.clusters.explain(principal, subject.cluster_id)
-    return None
-
-
-async def _refusal(services: Services, subject: _Subject) -> Refusal | None:
-    with suppress(WindrowError):  # such as a volume that is gone: its next try says so
-        return await services.clusters.refusal(subject.account_id, subject.request)
     return None
 
 

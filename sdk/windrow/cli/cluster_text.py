@@ -193,24 +193,6 @@ def end_text(cluster: dict[str, Any]) -> str:
     return f"It ends {end}.{limits}" if end else ""
 
 
-TERMS = {"cost": "Price", "packing": "Fit", "trust": "Verified", "home": "Your own", "grade": "Speed"}
-"""The factors of a score, as the console names them (console/src/clusters/ClusterDetails.tsx)."""
-
-
-def score_lines(chosen: Mapping[str, Any], weights: Mapping[str, int]) -> list[str]:
-    """Why a host was chosen: its score, and each factor of it with its weight."""
-    terms = chosen.get("terms") or {}
-    if not terms:
-        return []
-    names = {one: TERMS.get(one, one.replace("_", " ")) for one in weights or terms}
-    wide = max(map(len, names.values()))
-    lines = [
-        f"  {name:{wide}}  {terms.get(one, 0):>4} of 1000" + (f", counts {weights[one]}x" if weights else "")
-        for one, name in names.items()
-    ]
-    return [f"It has the highest score, {chosen.get('score')}, of the hosts that fit. What spoke for it:", *lines]
-
-
 def volume(mount: str, known: Mapping[str, dict[str, Any]]) -> str:
     """Describes the place of one of its volumes, and what is kept of it. mount: NAME:/path[:ro]; known: volumes by
     name."""

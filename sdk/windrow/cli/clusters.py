@@ -16,12 +16,12 @@ from windrow.cli.output import (
     err,
     facts,
     out,
-    plain,
     print_ids,
     print_json,
     print_whole,
     say,
 )
+from windrow.cli.queueing import NotThere, Weights, explain_work, queue_rows
 from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, Raw, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
@@ -286,6 +286,8 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
         [
             ("Cluster", f"{item.get('name') or ''} {item['id']}"),
             ("Phase", f"{item['phase']} {item.get('reason') or ''}"),
+            *queue_rows(item.get("queue")),
+            *[("", f"- {change}") for change in _changes(api, item)],
             *([("Problem", item["problem"])] if item.get("problem") else []),
             ("Kind", item.get("kind")),
             ("Account", item.get("account_id")),
@@ -312,6 +314,11 @@ def cluster_show(context: typer.Context, cluster: Which, as_json: AsJson = False
         ]
     )
     text.print_addresses(item, out)
+
+
+def _changes(api: Client, cluster: dict[str, Any]) -> list[str]:
+    """Returns what would have to change for what waits to have a place now."""
+    return list(api.get(f"/explain/{cluster['id']}")["changes"]) if cluster.get("queue") else []
 
 
 def _usage(api: Client, cluster: dict[str, Any]) -> list[dict[str, Any]]:
@@ -378,20 +385,13 @@ def run_inside(api: Client, cluster: str, argv: list[str], rank: int = 0) -> int
 
 
 @cluster_app.command("explain")
-def cluster_explain(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Explain why a machine runs on its host."""
+def cluster_explain(
+    context: typer.Context, cluster: Which, host: NotThere = None, weights: Weights = None, as_json: AsJson = False
+) -> None:
+    """Explain why a machine runs on its host, or still waits."""
     api = client(context)
-    answer = api.get(f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}/explain")
-    if as_json:
-        print_json(answer)
-        return
-    if (chosen := answer.get("chosen")) is not None:
-        offer = f"tier {plain(chosen.get('tier'))}, {money_text(chosen['price_per_hour'])} per hour"
-        say(f"Chosen: {chosen['host_name']}, {offer}")
-        for line in text.score_lines(chosen, answer.get("weights") or {}):
-            say(f"  {line}")
-    for loser in answer.get("losers") or []:
-        say(f"  not {plain(loser.get('host'))}: {plain(loser.get('reason'))}")
+    whole = cluster_id(api, cluster, ended=True, shows=True)
+    explain_work(api, whole, as_json, host, weights)
 
 
 @cluster_app.command("doctor")

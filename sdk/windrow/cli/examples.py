@@ -34,7 +34,7 @@ windrow cluster extend lab --hours 2
 windrow cluster show lab
 windrow cluster logs -f lab
 windrow cluster exec lab -- nvidia-smi
-windrow cluster explain lab
+windrow cluster explain lab --host rack-7
 windrow cluster doctor lab
 windrow cluster files lab results --changed
 windrow cluster delete lab
@@ -47,6 +47,7 @@ windrow job submit --script train.py --array 8
 windrow job submit --script train.py --class low --begin 18:00 --array 1000%20
 windrow job ls --state queued
 windrow job show train
+windrow job explain train
 windrow job doctor train
 windrow job logs -f train
 windrow job wait train --timeout 2h
@@ -57,6 +58,8 @@ windrow job requeue train
 windrow job cancel train
 windrow job rerun train
 windrow job artefacts train results
+windrow queue ls
+windrow queue show train
 windrow offer ls --name 'h100/*'
 windrow offer set h100/A 2.50
 windrow price h100 spot
@@ -228,6 +231,7 @@ windrow ledger ls --since 7d
 windrow ledger balances
 windrow auth can-i rent
 windrow can-i rent
+windrow explain train --host rack-7
 windrow explain no_capacity
 windrow version
 """.strip().splitlines()

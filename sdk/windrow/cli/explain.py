@@ -1,4 +1,5 @@
-"""`windrow explain`: what the code of an error, a condition or an XID means, and what to do; without a Master."""
+"""`windrow explain`: the meaning of the code of an error, a condition or an XID, without a Master; and why a job or
+machine runs where it runs, or still waits."""
 
 from difflib import get_close_matches
 from textwrap import fill
@@ -6,7 +7,10 @@ from typing import Annotated
 
 import typer
 
+from windrow.cli import resolving
+from windrow.cli.context import client
 from windrow.cli.output import out, print_json, say
+from windrow.cli.queueing import NotThere, Weights, explain_work
 from windrow.cli.tables import Column, Table, View, lists
 from windrow.conditions import CONDITIONS
 from windrow.errors import NotFound
@@ -28,25 +32,35 @@ def _matches(incomplete: str) -> list[str]:
 
 @lists(CODES)
 def explain(
+    context: typer.Context,
     view: View,
-    code: Annotated[
+    about: Annotated[
         str | None,
         typer.Argument(
-            metavar="CODE",
-            help="As an error ends with (no_capacity), of a condition (gpu.lost) or an XID (xid-79); without: all.",
+            metavar="NAME|ID|CODE",
+            help="A job or machine; or a code of an error (no_capacity), a condition (gpu.lost) or an XID (xid-79).",
             autocompletion=_matches,
         ),
     ] = None,
+    host: NotThere = None,
+    weights: Weights = None,
 ) -> None:
-    """Explain the code of an error, a condition or an XID: what happened, and what to do."""
-    if code is None:
+    """Explain why a job or machine runs where it runs or still waits; or what a code means, and what to do."""
+    if about is None:
         view.print(None, ({"code": one, "text": first_sentence(one, KNOWN)} for one in KNOWN))
         return
-    name = code.partition(":")[0].replace("XID", "xid")  # of a condition of one GPU, gpu.lost:GPU-1
-    if name not in KNOWN:
-        near = get_close_matches(name, KNOWN, 1)
-        hint = f" Did you mean {near[0]}?" if near else " List them: windrow explain"
-        raise NotFound(f"There is no code {code!r}.{hint}")
+    name = about.partition(":")[0].replace("XID", "xid")  # of a condition of one GPU, gpu.lost:GPU-1
+    if name in KNOWN:
+        _explain_code(name, view)
+        return
+    if near := get_close_matches(name, KNOWN, 1):
+        raise NotFound(f"There is no code {about!r}. Did you mean {near[0]}?")
+    api = client(context)
+    _, whole = resolving.work(api, about, shows=True)
+    explain_work(api, whole, view.is_json, host, weights)
+
+
+def _explain_code(name: str, view: View) -> None:
     if view.is_json:
         print_json({"code": name, "text": KNOWN[name]})
         return

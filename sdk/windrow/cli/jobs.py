@@ -19,6 +19,7 @@ from windrow.cli.findings import print_findings
 from windrow.cli.flags import options
 from windrow.cli.kept import variables
 from windrow.cli.output import facts, print_ids, print_json, say, size_text
+from windrow.cli.queueing import NotThere, Weights, explain_work, queue_rows
 from windrow.cli.request import body, name_from, parse_array, parse_begin, parse_gpu, parse_span, read_requirements
 from windrow.cli.routes import forecast_text
 from windrow.cli.streams import ProgramOutput, Raw, say_unsent_input
@@ -261,6 +262,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
         [
             ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
             ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
+            *queue_rows(item.get("queue")),
             *_waits(item.get("refusal")),
             *request_facts(asked, resolving.called(api, "/hosts", host) if (host := asked.get("host_id")) else None),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
@@ -325,6 +327,15 @@ def _attempt(one: dict[str, Any]) -> str:
     left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
     machine, said = resolving.short(one["cluster_id"]), one["outcome"] or "goes on"
     return f"machine {machine}: {said}; {left}; cost {money_text(one['cost'])}"
+
+
+@job_app.command("explain")
+def job_explain(
+    context: typer.Context, job: Which, host: NotThere = None, weights: Weights = None, as_json: AsJson = False
+) -> None:
+    """Explain why a job runs on its host, or still waits."""
+    api = client(context)
+    explain_work(api, job_id(api, job, shows=True), as_json, host, weights)
 
 
 @job_app.command("doctor")

@@ -37,6 +37,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "cluster": Verb(RENT, "clusters:cluster_app", ("stopping", "forward")),
     "machine": Verb(RENT, "clusters:cluster_app", ("stopping", "forward")),
     "job": Verb(RENT, "jobs:job_app"),
+    "queue": Verb(RENT, "queueing:queue_app"),
     "offer": Verb(RENT, "hosts:offer_app"),
     "price": Verb(RENT, "prices:price"),
     "route": Verb(RENT, "routes:route"),

@@ -1,7 +1,7 @@
 """Why here, why not there, why not yet: each sentence is compared with the record, the rows or the queue."""
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from windrow_master.placement.plan import weigh
 from windrow_master.queue.estimate import clock_text
 from windrow_proto.ids import HostId
 from windrow_proto.model import Inventory
-from windrow_proto.units import GIB, MINUTE
+from windrow_proto.units import GIB, HOUR, MINUTE, time_text
 
 LARGE, OLD = HostId("host_b"), HostId("host_c")
 
@@ -143,3 +143,13 @@ async def test_who_does_not_own_it_is_told_that_there_is_none(busy: Busy) -> Non
     await busy.get(f"/explain/{job['id']}", theirs=True, status=404)
     await busy.get(f"/explain/{an_id('cluster', 1)}", status=404)
     await busy.get("/explain/no_capacity", status=404)
+
+
+async def test_each_start_has_a_record_of_its_own_and_the_last_one_is_told(market) -> None:
+    cluster_id = await placed(market)
+    at_ns, record = market.rooms.store.read_now(lambda uow: uow[DecisionRepository].latest(cluster_id))
+    again = replace(record, unkept={"no free GPU": 7})
+    market.write(lambda uow: uow[DecisionRepository].add(cluster_id, at_ns + HOUR, again))
+    told = await explained(market, cluster_id)
+    assert told["here"][-2:] == ["7 hosts: no free GPU.", "1 host: takes no new work (it is draining)."]
+    assert told["decided_at"] == time_text(at_ns + HOUR)

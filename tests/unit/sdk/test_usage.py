@@ -1,7 +1,6 @@
 """`windrow cluster show` and `job show` say what the work uses now, and their JSON has it."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -118,12 +117,3 @@ def test_a_new_machine_says_what_ends_it_and_how_the_next_is_limited() -> None:
     limited = {"phase": "Running", "request": {"idle_seconds": 60}}
     assert cluster_text.end_text(limited) == "It ends after 60 s with nobody in it."
     assert cluster_text.end_text({"phase": "Deleted"}) == ""
-
-
-def test_a_score_is_said_by_its_factors_as_the_console_names_them() -> None:
-    weights = {"cost": 4, "packing": 1}
-    head, *lines = cluster_text.score_lines({"score": 4916, "terms": {"cost": 979, "packing": 1000}}, weights)
-    assert "4916" in head
-    assert lines == ["  Price   979 of 1000, counts 4x", "  Fit    1000 of 1000, counts 1x"]
-    console = (Path(__file__).parents[3] / "console/src/clusters/ClusterDetails.tsx").read_text(encoding="utf-8")
-    assert all(f'{term}: ["{name}"' in console for term, name in cluster_text.TERMS.items())

@@ -340,6 +340,7 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{access_id}": "access_1",
         "{cluster_id}": view.cluster.cluster_id,
         "{job_id}": job.job.job_id,
+        "{entry_id}": view.cluster.cluster_id,
         "{route_id}": str(route.route_id),
         "{receipt_id}": view.cluster.rental_id.replace("rental_", "receipt_"),
         "{operation_id}": operation.id,
