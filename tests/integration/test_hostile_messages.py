@@ -20,7 +20,7 @@ import pytest
 from tests.support.raw_agent import RawAgent, access_address, dialled, joined
 from tests.support.rental import Renter
 from tests.support.stack import wait_for
-from tests.torture.test_fuzz import bombs
+from tests.torture.test_fuzz import BOMBS
 from tests.waiting import PATIENCE_S
 from windrow_proto import link_grpc
 from windrow_proto import link_streams as streams
@@ -200,7 +200,8 @@ def inside() -> dict[str, tuple[Kind, Lane, bytes]]:
     """Well-sealed records of a real host with these bodies."""
     columns = host_pb2.TelemetryBatch(at_ms=[0], metric=[1], device=[0], values=[0]).SerializeToString()
     claims = columns[:-1] + b"\xff\xff\xff\xff\x07"  # the length of `values`: 2**31 - 1 bytes that never come
-    found = {name: (Kind.TELEMETRY, Lane.TELEMETRY, body) for name, body in bombs().items() if len(body) <= 250_000}
+    made = {name: make() for name, make in BOMBS.items()}
+    found = {name: (Kind.TELEMETRY, Lane.TELEMETRY, body) for name, body in made.items() if len(body) <= 250_000}
     found["two thousand million samples"] = (Kind.TELEMETRY, Lane.TELEMETRY, claims)
     found["noise for an inventory"] = (Kind.INVENTORY, Lane.EVIDENCE, b"\xff" * 100_000)
     found["empty names for an inventory"] = (Kind.INVENTORY, Lane.EVIDENCE, b"\x12\x00" * 120_000)

@@ -7,7 +7,6 @@ import pytest
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, STRANGER, principal
 from tests.unit.jobs.world import FOLDER, once, world
 from windrow_master.clusters.messages import EntryOf
-from windrow_master.identity.model import ALL_ROLES
 from windrow_master.jobs import answers
 from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
