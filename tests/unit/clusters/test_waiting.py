@@ -15,10 +15,12 @@ from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.waiting import WAITING_MAX
 from windrow_master.fleet.states import AdminEvent
+from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
+from windrow_master.queue.repository import QuotaRepository
 from windrow_master.secrets.model import SecretKind
 from windrow_master.secrets.service import SecretService
 from windrow_master.store.model import OperationState
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, TooMany
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, QuotaExceeded, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.sealed import RegistryLogin
@@ -237,3 +239,18 @@ async def test_a_wait_is_a_second_at_least_and_a_year_at_most(m: Market):
     for wait_ns in (0, -1, 366 * DAY):
         with pytest.raises(InvalidInput, match="wait_seconds"):
             await m.create(**FILLS, wait_ns=wait_ns)
+
+
+async def test_what_a_quota_keeps_out_may_wait_until_there_is_room_in_it(m: Market):
+    m.join(HostId("host_other"), gpus=1)
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.CLUSTERS, limit=1)
+    m.write(lambda uow: uow[QuotaRepository].save(quota))
+    first = await m.create(**FILLS)
+    with pytest.raises(QuotaExceeded):
+        await m.create(**FILLS)
+    view = await m.create(**WAITS)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.QUEUED
+    await over(m, first)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
