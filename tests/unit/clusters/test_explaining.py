@@ -153,3 +153,19 @@ async def test_each_start_has_a_record_of_its_own_and_the_last_one_is_told(marke
     told = await explained(market, cluster_id)
     assert told["here"][-2:] == ["7 hosts: no free GPU.", "1 host: takes no new work (it is draining)."]
     assert told["decided_at"] == time_text(at_ns + HOUR)
+
+
+async def test_a_machine_that_waits_shows_its_place_and_what_holds_the_host_that_would_do(site) -> None:
+    asked = {"argv": ["sleep", "9"], "cpus": 4, "max_duration_seconds": 3600}
+    await site.client.post("/api/v1/clusters", json=asked | {"name": "first"})
+    made = await site.client.post("/api/v1/clusters", json=asked | {"name": "second", "wait_seconds": 7200})
+    cluster = made.json()["cluster"]
+    assert cluster["phase"] == "Queued"
+    await site.rooms.services.queue.tick()
+    shown = (await site.client.get(f"/api/v1/clusters/{cluster['id']}")).json()["queue"]
+    assert (shown["kind"], shown["name"], shown["place"]) == ("machine", "second", 1)
+    assert shown["summary"].startswith("1st in the queue, starts ")
+    told = await explained(site, cluster["id"])
+    line = next(one for one in told["not_yet"] if "would do" in one)
+    assert line.startswith("host_a would do: it is held by first, until about ")
+    assert told["queue"]["why"] == shown["why"] and told["here"] == []
