@@ -123,6 +123,10 @@ class QueueFeed:
             raise
         return self._news(read)
 
+    def read_again(self, host_ids: Iterable[str]) -> None:
+        """As queue.ports.Feed."""
+        self._touched.update(HostId(one) for one in host_ids)
+
     async def nodes(self, leaves: Sequence[str]) -> Sequence[Node]:
         """As queue.ports.Feed."""
         return await self._store.read(lambda uow: nodes_of(uow, leaves)) if leaves else ()

@@ -1,6 +1,6 @@
 """Ports of the queue's service: those who put entries into it and start them, and who reads the fleet for it. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -95,6 +95,10 @@ class Feed(Protocol):
 
     def need(self, entry: Entry) -> Need:
         """The needs of an entry with the pools and hosts that suit it."""
+        ...
+
+    def read_again(self, host_ids: Iterable[str]) -> None:
+        """What is known of these hosts may be wrong: the next news has them."""
         ...
 
     async def past(self, since_ns: int) -> Sequence[Charge]:

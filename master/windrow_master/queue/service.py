@@ -294,6 +294,7 @@ class QueueService:
                 answer = await self._sources[entry.entry_id].place(entry, look.closed(entry))
             if isinstance(answer, Gone):
                 self._drop(entry.entry_id)
+                self._run_after_all(entry.entry_id)
                 look = self._new_look()
             elif isinstance(answer, Started):
                 starts += 1
@@ -362,7 +363,8 @@ class QueueService:
             for job_id in self.queue.missing(entry_id).keys() & (ended or {}).keys():
                 self.queue.ended(job_id, (ended or {})[job_id])
             return
-        if entry_id in self._hosts:  # its run has ended, and the rows of its host were not read since
+        if entry_id in self._hosts:  # its run has ended, or it began while its source read: rows of its hosts will tell
+            self._feed.read_again(self._hosts[entry_id])
             self._run_over(entry_id)
         if entry_id in self._sources:
             self._forget(entry_id)
@@ -474,6 +476,11 @@ class QueueService:
         """Count what the rows say runs; whatever waits is its source's to say."""
         if entry.leaf in self.shares and entry.entry_id not in self._sources:
             self.queue.adopt(entry, self._clock.wall_ns())
+
+    def _run_after_all(self, entry_id: str) -> None:
+        """It was put, and ran all the same: rows of its hosts have said so."""
+        for host_id in list(self._hosts.get(entry_id, ()))[:1]:
+            self._adopt(self._runs[host_id][entry_id])
 
     def _give_back(self, host_id: str, entry_id: str) -> None:
         self.profile.give_back(entry_id, (host_id,))

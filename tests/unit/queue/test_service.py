@@ -65,6 +65,9 @@ class Fleet:
     def running(self) -> set[str]:
         return {entry_id for runs in self.runs.values() for entry_id in runs}
 
+    def read_again(self, host_ids: Iterable[str]) -> None:
+        self._touched.update(host_ids)
+
     # --- the feed ---
 
     async def news(self) -> News | None:
@@ -319,6 +322,19 @@ async def test_a_new_master_adopts_what_runs_and_places_what_its_sources_put_aga
     w.fleet.end("two")
     await w.look()
     assert w.fleet.running() == {"one", "of_other"}
+
+
+async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: World):
+    w.fleet.join("a", cards=2)
+    w.put(job := entry("job"))
+    await w.look(2)
+    w.fleet.over.add("job")
+    w.put(job)
+    await w.look(3)
+    assert (len(w.queue), w.held("project")) == (0, MILLI)
+    w.put(entry("large", cards=2))
+    await w.look(2)
+    assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01."
 
 
 async def test_what_is_put_again_while_its_last_run_is_still_on_its_host_waits_and_is_placed(w: World):

@@ -1,6 +1,6 @@
 """A queue in which something waits: a feed that says what a test wants, and a source that finds no place."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from windrow_master.queue.backfill import Host
@@ -33,6 +33,9 @@ class ToldFeed:
 
     def need(self, entry: Entry) -> Need:
         return entry.need
+
+    def read_again(self, host_ids: Iterable[str]) -> None:
+        self.is_new = True
 
     async def past(self, since_ns: int) -> Sequence[Charge]:
         return ()
