@@ -97,7 +97,7 @@ def full_market() -> Iterator[Scene]:
         people = {name: added(market, name, "renter", credit="1000") for name in WEIGHTS}
         scene = Scene(market, operator, tier, people, ids)
         for name, person in people.items():
-            operator.ask("PUT", f"/fair-shares/project:{name}", {"weight": WEIGHTS[name]})
+            operator.ask("PUT", f"/fair-shares/org:{name}", {"weight": WEIGHTS[name]})
             with person.client() as api:
                 asked = HOURS | {"tier": tier, "array_size": BACKLOG, "name": f"{name}-work"}
                 scene.jobs |= {str(job["id"]): name for job in api.submit_job(asked)}

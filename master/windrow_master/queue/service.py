@@ -117,6 +117,7 @@ class QueueService:
         self._closes: dict[str, int] = {}
         self._runs: dict[str, dict[str, Entry]] = {}
         self._hosts: dict[str, set[str]] = {}
+        self._starts, self._started_as = 0, dict[str, int]()
         self._leaves: set[str] = set()
         self._estimates: Mapping[str, Estimate] = {}
         self._places: dict[str, int] = {}
@@ -133,10 +134,17 @@ class QueueService:
     # --- changes -----------------------------------------------------------------------------------------------------
 
     def put(self, entry: Entry, source: Source, ended: Mapping[str, End] | None = None) -> None:
-        """It waits, or waits again with these needs. ended: those of the jobs it comes after that have ended."""
+        """It waits, or waits again with these needs. ended: those of the jobs it comes after that have ended. Said
+        before it started, and heard after that, it changes nothing."""
         if entry.leaf not in self._leaves:
             self._wanted_leaves.add(entry.leaf)
-        self._later(lambda: self._put(entry, source, ended))
+        starts = self._starts
+
+        def change() -> None:
+            if self._started_as.get(entry.entry_id, 0) <= starts:
+                self._put(entry, source, ended)
+
+        self._later(change)
 
     def drop(self, entry_id: str) -> None:
         """It waits no more."""
@@ -318,6 +326,8 @@ class QueueService:
         for host_id in answer.hosts:
             self._runs.setdefault(host_id, {})[entry.entry_id] = answer.entry
         self._hosts[entry.entry_id] = set(answer.hosts)
+        self._starts += 1
+        self._started_as[entry.entry_id] = self._starts
         self._forget(entry.entry_id)
 
     def _is_known(self, entry: Entry) -> bool:
@@ -489,6 +499,7 @@ class QueueService:
         hosts.discard(host_id)
         if not hosts:
             self._hosts.pop(entry_id, None)
+            self._started_as.pop(entry_id, None)
             self.queue.end(entry_id, self._clock.wall_ns(), None)
 
     def _run_over(self, entry_id: str) -> None:

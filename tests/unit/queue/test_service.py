@@ -337,6 +337,21 @@ async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: Wor
     assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01."
 
 
+async def test_what_was_put_again_while_it_was_being_placed_is_not_taken_from_its_host(w: World):
+    w.fleet.join("a", cards=1)
+    place = w.fleet.place
+
+    async def again(one: Entry, closed: frozenset[str]) -> Any:
+        w.fleet.place = place  # type: ignore[method-assign]
+        w.queue.put(one, w.fleet)
+        return await place(one, closed)
+
+    w.fleet.place = again  # type: ignore[method-assign]
+    w.put(entry("job"))
+    await w.look(3)
+    assert (len(w.queue), w.held("project"), w.fleet.tried) == (0, MILLI, ["job"])
+
+
 async def test_what_is_put_again_while_its_last_run_is_still_on_its_host_waits_and_is_placed(w: World):
     w.fleet.join("a", cards=1)
     w.put(job := entry("job"))
