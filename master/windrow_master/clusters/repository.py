@@ -159,7 +159,7 @@ _HELD_BELOW: Final = {
 _QUEUED_BELOW: Final = {
     level: Made(
         select(func.count().label("number")).where(
-            clusters.c.phase == ClusterPhase.QUEUED.value, is_below(clusters, level)
+            clusters.c.ended_at_ns.is_(None), clusters.c.phase == ClusterPhase.QUEUED.value, is_below(clusters, level)
         )
     )
     for level in LEVELS

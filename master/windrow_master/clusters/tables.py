@@ -105,10 +105,16 @@ Index(
     sqlite_where=clusters.c.sealed.is_(None),
     postgresql_where=clusters.c.sealed.is_(None),
 )
-# What has not ended, by account: what quotas count.
+# What has not ended, by account: what quotas count. With all that they read, or SQLite would look through all clusters
+# that an account ever had.
 Index(
     "ix_clusters_living",
     clusters.c.account_id,
+    clusters.c.phase,
+    clusters.c.cluster_id,
+    clusters.c.tier,
+    clusters.c.price_per_hour,
+    clusters.c.ended_at_ns,
     sqlite_where=clusters.c.ended_at_ns.is_(None),
     postgresql_where=clusters.c.ended_at_ns.is_(None),
 )

@@ -13,9 +13,12 @@ from tests.unit.master_api.described import assert_described
 from windrow_master.api.answers import Page
 from windrow_master.api.fair_share_routes import FairShareOut
 from windrow_master.api.quota_routes import QuotaOut
+from windrow_master.clusters import repository as clusters
 from windrow_master.fleet.states import LinkEvent
+from windrow_master.jobs import repository as jobs
 from windrow_master.queue.model import Amounts, Entry, Need, PriorityClass
 from windrow_master.queue.order import Queue, Waits
+from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.rules import may_use_class, nodes_of
 from windrow_master.queue.shares import ROOT, Shares
 from windrow_master.store.unit import UnitOfWork
@@ -363,3 +366,18 @@ async def test_jobs_above_a_quota_are_refused_if_they_can_never_run_and_else_wai
     assert "waiting_jobs of the organisation home: limit 2, used 1, asked 2" in refused["detail"]
     listed = (await ask(market.owner, "GET", "/quotas"))["items"]
     assert [(one["item"], one["used"]) for one in listed] == [("cpus", "1"), ("waiting_jobs", "1")]
+
+
+async def test_what_is_used_is_read_from_what_lives_and_not_from_all_that_an_account_ever_had(market: Market) -> None:
+    def plans(uow: UnitOfWork) -> list[str]:
+        found = []
+        for made in (clusters._HELD_BELOW, clusters._RUN_BELOW, clusters._QUEUED_BELOW, jobs._WAITING_BELOW):
+            for level in (NodeLevel.ORGANISATION, NodeLevel.PROJECT):
+                words, values = made[level].made(uow.connection).text, {"node": "x"}
+                bound = tuple(made[level].made(uow.connection).bound(values))
+                rows = uow.connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {words}", bound)
+                found.append(next(row[3] for row in rows if " clusters " in row[3] or " jobs " in row[3]))
+        return found
+
+    used = {plan.split("INDEX ")[1].split()[0] for plan in await market.opened.store.read(plans)}
+    assert used <= {"ix_clusters_living", "ix_clusters_phase", "ix_jobs_living_of"}

@@ -32,8 +32,9 @@ def upgrade() -> None:
         sa.Column("limit", sa.BigInteger(), nullable=False),
         sa.PrimaryKeyConstraint("node_id", "item", "tier", name=op.f("pk_quotas")),
     )
+    read = ["account_id", "phase", "cluster_id", "tier", "price_per_hour", "ended_at_ns"]
     for name, table, columns in (
-        ("ix_clusters_living", "clusters", ["account_id"]),
+        ("ix_clusters_living", "clusters", read),
         ("ix_jobs_living_of", "jobs", ["account_id", "state"]),
     ):
         op.create_index(name, table, columns, sqlite_where=_LIVING, postgresql_where=_LIVING)
