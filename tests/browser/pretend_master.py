@@ -29,6 +29,7 @@ from tests.browser.pretend_http import listed, problem
 from tests.browser.pretend_limits import limit_routes
 from tests.browser.pretend_members import OPEN, member_routes
 from tests.browser.pretend_people import people_routes, person
+from tests.browser.pretend_queue import explain_routes, queue_routes, share_routes
 from tests.browser.pretend_records import overview_routes, record_routes
 from tests.browser.pretend_rental import (
     cluster_routes,
@@ -81,6 +82,9 @@ def make_app(world: World) -> FastAPI:
     cluster_streams(app, world)
     terminal_routes(app, world)
     job_routes(app, world)
+    queue_routes(app, world)
+    explain_routes(app, world)
+    share_routes(app, world)
     people_routes(app, world, OTHER_TOKEN)
     sign_in_routes(app, world)
     service_routes(app, world)

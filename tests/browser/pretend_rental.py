@@ -303,7 +303,9 @@ def job_routes(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/jobs/{job_id}")
     async def job(job_id: str) -> Any:
         found = [one for one in world.jobs if one["id"] == job_id]
-        return found[0] if found else problem(404, "not_found", "Not found", "There is no such job.", job_id)
+        if not found:
+            return problem(404, "not_found", "Not found", "There is no such job.", job_id)
+        return found[0] | {"queue": next((one for one in world.queued if one["id"] == job_id), None)}
 
     @app.put("/api/v1/jobs/{job_id}/files")
     async def folder(job_id: str, request: Request) -> Json:
@@ -314,7 +316,8 @@ def job_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/jobs/{job_id}/cancel")
     async def cancel(job_id: str) -> Json:
         found = next(one for one in world.jobs if one["id"] == job_id)
-        found.update(state="Cancelled", ended_at=at())
+        found.update(state="Cancelled", ended_at=at(), refusal=None)
+        world.queued = [one for one in world.queued if one["id"] != job_id]
         return found
 
 
@@ -378,68 +381,24 @@ def _looked_at(app: FastAPI, world: World) -> None:
             "notebook_token": "0123456789abcdef" if asked["notebook"] else None,
         }
 
-    @app.get("/api/v1/queue")
-    async def queue() -> Json:
-        found = listed([_queued()])
-        return found | {"waiting": 1, "running": 1, "estimates_scored": 0, "estimates_held": 0}
-
-    @app.get("/api/v1/explain/{entry_id}")
-    async def explain_all(entry_id: str) -> Json:
-        decision = await explain(entry_id)
-        return {
-            "id": entry_id,
-            "kind": "machine",
-            "name": "lab",
-            "state": world.clusters[entry_id]["phase"],
-            "decided_at": at(),
-            "here": [decision["decision"]],
-            "not_there": None,
-            "is_recorded": False,
-            "otherwise": None,
-            "not_yet": [],
-            "changes": [],
-            "decision": decision,
-            "queue": None,
-            "refusal": None,
-        }
-
     @app.get("/api/v1/clusters/{cluster_id}/explain")
     async def explain(cluster_id: str) -> Json:
-        work = world.clusters[cluster_id]["workloads"][0]
-        terms = {"cost": 930, "packing": 800, "trust": 500, "home": 1000, "grade": 1000}
-        chosen = {name: work[name] for name in ("host_id", "host_name", "slots", "runtime", "image")}
-        loser = {"host": "sim-004", "host_id": "host_4", "reason": "dearer", "score": 6120, "terms": terms}
-        return {
-            "decision": f"{work['host_name']} has the best score",
-            "weights": {"cost": 4, "packing": 3, "trust": 2, "home": 1, "grade": 1},
-            "chosen": chosen | {"tier": "cpu/A", "note": "", "price_per_hour": "0.08", "score": 9120, "terms": terms},
-            "losers": [loser],
-            "others": {},
-            "others_chosen": [],
-        }
+        return decision(world, cluster_id)
 
 
-def _queued() -> Json:
-    """A job that waits for a place."""
-    factors = {"priority_class": 1, "is_above": [True], "usage": [0.25], "is_top": False, "priority": 0}
-    start = "14:20 ± 6 min"
+def decision(world: World, cluster_id: str) -> Json:
+    """The record of why a cluster is where it is."""
+    work = world.clusters[cluster_id]["workloads"][0]
+    terms = {"cost": 930, "packing": 800, "trust": 500, "home": 1000, "grade": 1000}
+    chosen = {name: work[name] for name in ("host_id", "host_name", "slots", "runtime", "image")}
+    loser = {"host": "sim-004", "host_id": "host_4", "reason": "dearer", "score": 6120, "terms": terms}
     return {
-        "id": "job_019a0000-3333-7000-8000-000000000099",
-        "kind": "job",
-        "name": "train",
-        "account_id": "account_1",
-        "project": "research",
-        "priority_class": "normal",
-        "priority": 0,
-        "state": "ready",
-        "place": 3,
-        "summary": f"3rd in the queue, starts {start}",
-        "why": "3rd in the queue: no host has 8 GPUs free.",
-        "estimate": {"start_at": at(), "low_at": at(), "high_at": at(), "words": start},
-        "factors": factors | {"points": 1.5, "age": 1.5, "submitted_at": at()},
-        "asks": "8 GPUs, 16 CPUs",
-        "submitted_at": at(),
-        "held_by": None,
+        "decision": f"{work['host_name']} has the best score",
+        "weights": {"cost": 4, "packing": 3, "trust": 2, "home": 1, "grade": 1},
+        "chosen": chosen | {"tier": "cpu/A", "note": "", "price_per_hour": "0.08", "score": 9120, "terms": terms},
+        "losers": [loser],
+        "others": {},
+        "others_chosen": [],
     }
 
 

@@ -117,6 +117,10 @@ class World:
     jobs: list[Json] = field(default_factory=list)
     job_folders: dict[str, bytes] = field(default_factory=dict)
     """What was sent with jobs, by id: tar archives."""
+    queued: list[Json] = field(default_factory=list)
+    """Entries of the queue, the first to start first."""
+    fair_shares: list[Json] = field(default_factory=list)
+    quotas: list[Json] = field(default_factory=list)
     roles: tuple[str, ...] = ("operator", "auditor", "org_owner", "admin", "renter", "provider")
     """Of whoever signs in."""
     commands: dict[str, Json] = field(default_factory=dict)

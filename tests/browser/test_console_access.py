@@ -34,6 +34,7 @@ PAGES = (
     "/clusters",
     "/clusters/new",
     "/new?what=job",
+    "/queue",
     "/volumes",
     "/secrets",
     "/shared",

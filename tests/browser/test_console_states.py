@@ -56,6 +56,7 @@ async def test_a_wrong_token_is_refused_in_the_words_of_the_api_with_the_request
         ("/fleet", "windrow token add --join"),
         ("/clusters", "windrow run -- python"),
         ("/receipts", "windrow run -- python"),
+        ("/queue", "windrow job submit --gpu 1"),
         ("/offers", "windrow offer ls"),
         ("/shop", "windrow gpus"),
         ("/events", "windrow event ls"),

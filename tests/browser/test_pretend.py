@@ -3,6 +3,7 @@
 import httpx2
 from pydantic import BaseModel
 
+from tests.browser import pretend_queue
 from tests.browser.pretend_alerts import add_alert
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD, project
@@ -23,6 +24,7 @@ from windrow_master.api import (
     channel_routes,
     cluster_routes,
     explain_routes,
+    fair_share_routes,
     fleet_shapes,
     health,
     home_routes,
@@ -37,6 +39,7 @@ from windrow_master.api import (
     people_routes,
     proof_routes,
     queue_routes,
+    quota_routes,
     report_routes,
     secret_routes,
     service_account_routes,
@@ -95,6 +98,12 @@ READS: dict[str, type[BaseModel]] = {
     "/invitations": answers.Page[people_routes.InvitationOut],
     "/join-tokens": answers.Page[identity_routes.JoinTokenOut],
     "/simulated-hosts": simulated_routes.SimulatedHostsOut,
+    "/queue": queue_routes.QueueOut,
+    f"/jobs/{pretend_queue.job_id(2)}": job_routes.JobOut,
+    f"/explain/{pretend_queue.job_id(2)}?host=gpu-8": explain_routes.ExplainOut,
+    f"/explain/{CLUSTER}": explain_routes.ExplainOut,
+    "/fair-shares": answers.Page[fair_share_routes.FairShareOut],
+    "/quotas": answers.Page[quota_routes.QuotaOut],
     "/offers": answers.Page[market_routes.OfferOut],
     "/machine-classes": answers.Page[shop_routes.MachineClassOut],
     "/machine-classes/paid?tier=cpu/A": answers.Page[shop_routes.PaidDayOut],
@@ -103,8 +112,6 @@ READS: dict[str, type[BaseModel]] = {
     "/volumes": answers.Page[volume_routes.VolumeOut],
     f"/clusters/{CLUSTER}": cluster_routes.ClusterOut,
     f"/clusters/{CLUSTER}/explain": cluster_routes.ExplanationOut,
-    f"/explain/{CLUSTER}": explain_routes.ExplainOut,
-    "/queue": queue_routes.QueueOut,
     "/receipts": answers.Page[market_routes.ReceiptOut],
     "/usage": billing_routes.SpendingOut,
     "/earnings": billing_routes.EarningsOut,
@@ -172,6 +179,8 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
         world.troubles.append(trouble())
         await _alerts(client, world)
+        pretend_queue.add_queue(world)
+        pretend_queue.add_shares(world)
         for path, model in READS.items():
             assert_described(await client.get(path), model)
 

@@ -28,7 +28,8 @@ import type {
   Delivery,
   Earnings,
   EventRow,
-  Explanation,
+  Explained,
+  FairShare,
   Findings,
   Forecast,
   GpuList,
@@ -68,6 +69,8 @@ import type {
   ProjectOffer,
   Provider,
   ProviderButton,
+  QueueList,
+  Quota,
   Receipt,
   Report,
   ReportRow,
@@ -394,8 +397,24 @@ export const usage = (id: string, spanS: number, endedAt: string | null) =>
   });
 export const box = (id: string) =>
   one<Box>(["box", id], `/clusters/${encodeURIComponent(id)}/box`, { staleTime: CALM_MS, retry: false });
-export const explain = (id: string) =>
-  one<Explanation>(["explain", id], `/clusters/${encodeURIComponent(id)}/explain`, { staleTime: CALM_MS });
+export const fairShares = all<FairShare>(["fair-shares"], "/fair-shares", { refetchInterval: CALM_MS });
+export const quotas = all<Quota>(["quotas"], "/quotas", { refetchInterval: CALM_MS });
+/** The first entries in the order in which they start. */
+export const queue = (limit: number) =>
+  queryOptions({
+    queryKey: ["queue", limit],
+    queryFn: ({ signal }) => get<QueueList>("/queue", { limit }, signal),
+    refetchInterval: BRISK_MS,
+    placeholderData: keepPreviousData,
+  });
+/** Of a job or a machine. host: why not there. */
+export const explain = (id: string, host?: string) =>
+  queryOptions({
+    queryKey: ["explain", id, host],
+    queryFn: ({ signal }) => get<Explained>(`/explain/${encodeURIComponent(id)}`, { host }, signal),
+    staleTime: CALM_MS,
+    refetchInterval: CALM_MS,
+  });
 export const plan = (request: ClusterRequest) =>
   queryOptions({
     queryKey: ["plan", request],

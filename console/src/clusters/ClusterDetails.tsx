@@ -1,12 +1,10 @@
 // What a cluster is: its members, how they reach each other, what was asked for, and why it runs where it does.
 import { Group, Stack, Text } from "@mantine/core";
-import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
-import { explain as explainQuery } from "../api/queries.ts";
 import type { Cluster, Explanation } from "../api/types.ts";
 import { amount, bytes, count, DASH, duration, percent, plain, words } from "../parts/format.ts";
-import { Command, Facts, Id, known, Loaded, Panel } from "../parts/page.tsx";
+import { Command, Facts, Id, known, Panel } from "../parts/page.tsx";
 import { Meter, State, When } from "../parts/state.tsx";
 import { figure } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
@@ -191,7 +189,7 @@ function Terms({ why, chosen }: { why: Explanation; chosen: NonNullable<Explanat
             name,
             <Group key={term} gap="xs" wrap="nowrap" title={says}>
               <Meter ratio={value / 1000} text={percent(value / 1000)} label={name} />
-              <span className="wr-quiet">counts {count(weight)}×</span>
+              <span className="wr-quiet wr-nowrap">counts {count(weight)}×</span>
             </Group>,
           ] as const;
         })}
@@ -200,39 +198,38 @@ function Terms({ why, chosen }: { why: Explanation; chosen: NonNullable<Explanat
   );
 }
 
-export function Why({ id }: { id: string }) {
-  const query = useQuery(explainQuery(id));
+/** The record of a decision: the host, what spoke for it, and the others. */
+export function Decision({ why }: { why: Explanation }) {
+  const { chosen } = why;
   return (
-    <Loaded query={query}>
-      {(why: Explanation) => (
-        <Stack gap="sm" p="md">
+    <>
+      {chosen ? (
+        <>
           <Facts
             rows={[
               [
                 "Chosen",
-                why.chosen ? (
-                  <Link key="c" className="wr-link" to="/hosts/$hostId" params={{ hostId: why.chosen.host_id }}>
-                    {plain(why.chosen.host_name)}
-                  </Link>
-                ) : (
-                  DASH
-                ),
+                <Link key="c" className="wr-link" to="/hosts/$hostId" params={{ hostId: chosen.host_id }}>
+                  {plain(chosen.host_name)}
+                </Link>,
               ],
             ]}
           />
-          {why.chosen ? <Terms why={why} chosen={why.chosen} /> : <Text size="sm">{plain(why.decision)}</Text>}
-          {why.losers.length > 0 && (
-            <DataTable
-              of={["host", "hosts that were not chosen"]}
-              columns={LOSER_COLUMNS}
-              id={(loser) => loser.host_id}
-              rows={why.losers}
-              bare
-              empty={null}
-            />
-          )}
-        </Stack>
+          <Terms why={why} chosen={chosen} />
+        </>
+      ) : (
+        <Text size="sm">{plain(why.decision)}</Text>
       )}
-    </Loaded>
+      {why.losers.length > 0 && (
+        <DataTable
+          of={["host", "hosts that were not chosen"]}
+          columns={LOSER_COLUMNS}
+          id={(loser) => loser.host_id}
+          rows={why.losers}
+          bare
+          empty={null}
+        />
+      )}
+    </>
   );
 }

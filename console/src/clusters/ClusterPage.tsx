@@ -20,9 +20,11 @@ import { ObjectHead } from "../parts/ObjectHead.tsx";
 import { Amount, Empty, Figure, Loaded, Panel, Waiting } from "../parts/page.tsx";
 import { TestMoney, useNow, When } from "../parts/state.tsx";
 import { type Tab, Tabbed, useTab } from "../parts/Tabbed.tsx";
+import { WhyHere } from "../queue/WhyHere.tsx";
+import { MachineWaits } from "../queue/WhyWaits.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { ClusterVolumes } from "../volumes/ClusterVolumes.tsx";
-import { ClusterDetails, Why } from "./ClusterDetails.tsx";
+import { ClusterDetails, Decision } from "./ClusterDetails.tsx";
 import { DeleteAsked, ExtendAsked, ResizeAsked } from "./ClusterDialogs.tsx";
 import { Addresses, Connect, isSimulated } from "./Connect.tsx";
 import { useMachineWord } from "./called.ts";
@@ -153,12 +155,12 @@ function ClusterView({ cluster }: { cluster: Cluster }) {
         </Panel>
       ),
     },
-    {
+    cluster.queue === null && {
       value: "why",
       name: "Why here",
       content: (
-        <Panel bare label="Why here">
-          <Why id={cluster.id} />
+        <Panel label="Why here">
+          <WhyHere id={cluster.id} record={({ decision }) => decision && <Decision why={decision} />} />
         </Panel>
       ),
     },
@@ -239,7 +241,12 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
           <span className="wr-break">{plain(cluster.problem)}</span>
         </div>
       )}
-      {cluster.reason && (
+      {cluster.queue && (
+        <div style={{ marginBottom: 16 }}>
+          <MachineWaits cluster={cluster} changes={isRenter(me, cluster.account_id)} />
+        </div>
+      )}
+      {cluster.reason && !cluster.queue && (
         <div className={`wr-note ${is(cluster, "failed") ? "wr-note-bad" : ""}`} style={{ marginBottom: 14 }}>
           <strong>{is(cluster, "queued") ? waitsFor(cluster) : words(cluster.phase)}</strong>
           <span className="wr-break">{plain(cluster.reason)}</span>

@@ -385,9 +385,17 @@ function Form({ draft, change, faults }: FormProps) {
       </Panel>
       <PlaceFields draft={draft} change={change} faults={faults} />
       <Panel title="Limits">
-        <SimpleGrid cols={{ base: 1, sm: 3 }} spacing="sm">
+        <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
           <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />
           <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...field("budget")} />
+          <TextInput
+            label="Wait for a place (hours)"
+            description="Empty: refused where no host is free now."
+            inputWrapperOrder={HINT_LAST}
+            placeholder="do not wait"
+            inputMode="decimal"
+            {...field("waitHours")}
+          />
           {mayIdle(draft) && (
             <TextInput
               label="Stop when unused for (minutes)"

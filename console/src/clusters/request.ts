@@ -44,6 +44,8 @@ export interface Draft extends PlaceDraft {
   hours: string;
   budget: string;
   idleMinutes: string;
+  /** Empty: it is refused where there is no place now. */
+  waitHours: string;
   simulated: boolean;
   /** Fields of a template that this form does not show. */
   more: Pick<ClusterRequest, "slice" | "restart_members" | "registry_secret">;
@@ -78,6 +80,7 @@ export const BLANK: Draft = {
   hours: "",
   budget: "",
   idleMinutes: "",
+  waitHours: "",
   simulated: false,
   ...BLANK_PLACE,
   more: {},
@@ -161,6 +164,7 @@ export function toDraft(request: KeptRequest): Draft {
     hours: many(3600, request.max_duration_seconds),
     budget: request.budget ?? "",
     idleMinutes: many(60, request.idle_seconds),
+    waitHours: many(3600, request.wait_seconds),
     simulated: request.simulated ?? false,
     ...toPlace(request),
     more: {
@@ -283,6 +287,7 @@ function readLimits(draft: Draft, request: ClusterRequest, faults: Faults): void
     [3600, 1, "A number of hours"],
     (seconds) => (request.max_duration_seconds = seconds),
   );
+  readSpan(draft, "waitHours", faults, [3600, 1, "A number of hours"], (seconds) => (request.wait_seconds = seconds));
   if (mayIdle(draft))
     readSpan(
       draft,
@@ -389,6 +394,7 @@ export function asCommand(request: KeptRequest, hasLogin = false): string {
   if (request.hosts && request.hosts > 1) flag("--hosts", request.hosts);
   flag("--max-duration", request.max_duration_seconds && `${request.max_duration_seconds}s`);
   flag("--budget", request.budget);
+  flag("--wait", request.wait_seconds && `${request.wait_seconds}s`);
   flag("--idle", request.idle_seconds && `${request.idle_seconds}s`);
   for (const [name, value] of Object.entries(request.env ?? {})) flag("--env", `${name}=${value}`);
   for (const port of request.ports ?? []) flag("--port", port);

@@ -1,5 +1,5 @@
 // Every field of a job, in the order in which one decides: what runs, on what, until when, in which image.
-import { Checkbox, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { Checkbox, NativeSelect, NumberInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { ImagePanel } from "../clusters/ImagePanel.tsx";
 import { PlaceFields } from "../clusters/PlaceFields.tsx";
 import { FolderPicker } from "../folders/FolderPicker.tsx";
@@ -15,6 +15,8 @@ export interface JobFormProps {
   faults: JobFaults;
 }
 
+/** So that all inputs of a row stand in one line. */
+const HINT_LAST: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
 const MONO = { input: { fontFamily: "var(--mantine-font-family-monospace)" } };
 
 const fieldsOf = ({ draft, change, faults }: JobFormProps) => ({
@@ -46,6 +48,7 @@ export function JobForm({ parcel, choose, ...form }: WithFiles) {
       <Workload parcel={parcel} choose={choose} {...form} />
       <Hardware {...form} />
       <PlaceFields {...form} />
+      <Turn {...form} />
       <Limits {...form} />
       <ImagePanel {...form} hosts={1}>
         {(form.draft.image || form.draft.registrySecret) && (
@@ -142,6 +145,45 @@ function Hardware(form: JobFormProps) {
   );
 }
 
+const CLASSES = [
+  { value: "", label: "Normal" },
+  { value: "urgent", label: "Urgent" },
+  { value: "low", label: "Low" },
+  { value: "spot", label: "Spot" },
+];
+
+function Turn(form: JobFormProps) {
+  const { text, whole } = fieldsOf(form);
+  return (
+    <Panel title="Queue">
+      <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
+        <NativeSelect
+          label="Class"
+          description="Urgent starts first; spot last."
+          inputWrapperOrder={HINT_LAST}
+          data={CLASSES}
+          value={form.draft.priorityClass}
+          onChange={(event) => form.change({ priorityClass: event.currentTarget.value as JobDraft["priorityClass"] })}
+        />
+        <NumberInput
+          label="Priority"
+          description="Within its class; more is earlier."
+          inputWrapperOrder={HINT_LAST}
+          {...whole("priority", -100, 100)}
+        />
+        <TextInput label="Start not before" type="datetime-local" {...text("begin")} />
+        <TextInput label="After these jobs succeed" placeholder="job_…" {...text("after")} />
+        <TextInput label="After these jobs end" placeholder="job_…" {...text("afterAny")} />
+        <TextInput label="After these jobs fail" placeholder="job_…" {...text("afterFailure")} />
+        <NumberInput label="Copies, each with its number" {...whole("copies", 0, 1000)} />
+        {form.draft.copies > 0 && (
+          <TextInput label="Copies at once, at most" placeholder="all" inputMode="numeric" {...text("atOnce")} />
+        )}
+      </SimpleGrid>
+    </Panel>
+  );
+}
+
 function Limits(form: JobFormProps) {
   const { text, whole, yes } = fieldsOf(form);
   return (
@@ -157,9 +199,6 @@ function Limits(form: JobFormProps) {
           />
           <TextInput label="Budget" placeholder="no limit" inputMode="decimal" {...text("budget")} />
           <TextInput label="Ends by" type="datetime-local" {...text("deadline")} />
-          <TextInput label="After these jobs" placeholder="job_…" {...text("after")} />
-          <NumberInput label="Priority" {...whole("priority", -100, 100)} />
-          <NumberInput label="Copies, each with its number" {...whole("copies", 0, 1000)} />
           <TextInput
             label="Checkpoint every (seconds)"
             placeholder="60"

@@ -11,7 +11,6 @@ import type { Job, JobAttempt } from "../api/types.ts";
 import { useJobWord } from "../clusters/called.ts";
 import { Findings } from "../clusters/Findings.tsx";
 import { Log } from "../clusters/Log.tsx";
-import { Refusal } from "../clusters/Refusal.tsx";
 import { Usage } from "../clusters/Usage.tsx";
 import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
@@ -26,6 +25,9 @@ import { Amount, Command, Empty, Facts, Figure, Loaded, Panel, ProblemNote } fro
 import { Same } from "../parts/Same.tsx";
 import { quoted } from "../parts/shell.ts";
 import { TestMoney, When } from "../parts/state.tsx";
+import { classText } from "../queue/queue.ts";
+import { WhyHere } from "../queue/WhyHere.tsx";
+import { JobWaits } from "../queue/WhyWaits.tsx";
 import { EventList } from "../records/EventList.tsx";
 import { rangeOf } from "../routing/KeptEstimates.tsx";
 import { keep } from "../tables/Csv.tsx";
@@ -63,7 +65,7 @@ function JobView({ job }: { job: Job }) {
         actions={(over ? mine : manages || mayEnd(me, job.account_id)) && <Actions job={job} />}
       />
       <AlertsOf cause={job.group_id} />
-      {job.reason && !job.refusal && (
+      {job.reason && !job.refusal && !job.queue && (
         <div
           className={`wr-note ${job.state === "Failed" || job.state === "Lost" ? "wr-note-bad" : ""}`}
           style={{ marginBottom: 14 }}
@@ -72,11 +74,9 @@ function JobView({ job }: { job: Job }) {
           <span className="wr-break">{plain(job.reason)}</span>
         </div>
       )}
-      {job.refusal && (
+      {(job.refusal || job.queue) && (
         <div style={{ marginBottom: 16 }}>
-          <Panel title="Why it waits">
-            <Refusal refusal={job.refusal} />
-          </Panel>
+          <JobWaits job={job} changes={mine} />
         </div>
       )}
       <div className="wr-figures" style={{ marginBottom: 16 }}>
@@ -122,6 +122,11 @@ function JobView({ job }: { job: Job }) {
             <Attempts job={job} />
           </Panel>
           {job.request.route_id && mine && <Forecast routeId={job.request.route_id} jobId={job.id} over={over} />}
+          {last && !job.queue && (
+            <Panel title="Why here">
+              <WhyHere id={job.id} />
+            </Panel>
+          )}
           <Panel title="Configuration">
             <Asked job={job} />
           </Panel>
@@ -360,7 +365,8 @@ function Asked({ job }: { job: Job }) {
           ["Processors", String(asked.cpus)],
           ["Maximum run time", asked.max_duration_seconds === null ? "no limit" : duration(asked.max_duration_seconds)],
           ...(asked.deadline ? [["Deadline", <When key="d" at={asked.deadline} />] as const] : []),
-          ["Priority", String(asked.priority)],
+          ["Class", classText(asked)],
+          ...(asked.begin_at ? [["Not before", <When key="b" at={asked.begin_at} />] as const] : []),
           ["Folder", bytes(job.folder_bytes)],
           ["Submitted", <When key="s" at={job.created_at} />],
         ]}

@@ -29,6 +29,21 @@ test("what was typed becomes a request, and the same command", () => {
   );
 });
 
+test("the turn of a job is said in the request and in the command", () => {
+  const turn = { priorityClass: "low", priority: -5, copies: 1000, atOnce: "20" } as const;
+  const after = { afterAny: "job_3", afterFailure: "job_4", begin: "2030-01-02T03:04" };
+  const { request, faults } = toJob({ ...BLANK_JOB, command: "true", ...turn, ...after });
+  const begin_at = new Date("2030-01-02T03:04").toISOString();
+  expect(faults).toEqual({});
+  expect(request).toMatchObject({ priority_class: "low", priority: -5, array_size: 1000, array_at_once: 20, begin_at });
+  expect(request).toMatchObject({ after_any: ["job_3"], after_failure: ["job_4"] });
+  expect(asJobCommand(request)).toBe(
+    "windrow job submit --no-files --after-any job_3 --after-failure job_4 --class low --priority -5 " +
+      `--begin ${begin_at} --array 1000%20 -- true`,
+  );
+  expect(toJob({ ...BLANK_JOB, command: "true", atOnce: "20" }).faults.atOnce).toContain("copies above 0");
+});
+
 test("a program goes with the job, to the place that was chosen", () => {
   const chosen = { program: "print(1)", host: "host_1", route: "route_1", gpus: 1 };
   const { request, faults } = toJob({ ...BLANK_JOB, ...chosen });

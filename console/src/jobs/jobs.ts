@@ -44,7 +44,10 @@ export interface JobDraft extends PlaceDraft {
   retries: number;
   minutes: string;
   budget: string;
+  /** Ids of jobs that must succeed, end in any way, or fail before. */
   after: string;
+  afterAny: string;
+  afterFailure: string;
   volumes: string;
   /** A line each: NAME or NAME=VARIABLE. */
   secrets: string;
@@ -57,9 +60,15 @@ export interface JobDraft extends PlaceDraft {
   retriesOnExit: boolean;
   /** As an input for local time gives it; empty: none. */
   deadline: string;
+  /** Empty: normal. */
+  priorityClass: "" | NonNullable<JobRequest["priority_class"]>;
   priority: number;
+  /** As an input for local time gives it; empty: at once. */
+  begin: string;
   /** How many copies; 0: one job without a number. */
   copies: number;
+  /** Copies that run at once; empty: all. */
+  atOnce: string;
   /** Empty: the Master's; 0: never. */
   checkpointSeconds: string;
   simulated: boolean;
@@ -83,6 +92,8 @@ export const BLANK_JOB: JobDraft = {
   minutes: "",
   budget: "",
   after: "",
+  afterAny: "",
+  afterFailure: "",
   volumes: "",
   secrets: "",
   env: "",
@@ -93,8 +104,11 @@ export const BLANK_JOB: JobDraft = {
   maxPrice: "",
   retriesOnExit: false,
   deadline: "",
+  priorityClass: "",
   priority: 0,
+  begin: "",
   copies: 0,
+  atOnce: "",
   checkpointSeconds: "",
   simulated: false,
   ...BLANK_PLACE,
@@ -102,6 +116,11 @@ export const BLANK_JOB: JobDraft = {
 
 export type JobFaults = Partial<Record<keyof JobDraft, string>>;
 
+const AFTER = [
+  ["after", "after"],
+  ["afterAny", "after_any"],
+  ["afterFailure", "after_failure"],
+] as const;
 const MEMORY = /\d\s*[GT]i?B?$/i;
 const MODEL = /^[A-Za-z0-9][A-Za-z0-9 ._+-]{0,63}$/;
 
@@ -148,9 +167,11 @@ export function toJob(
   if (packages.some((one) => one.startsWith("-")))
     faults.packages = "Packages such as numpy or numpy==2.4, a line each";
   else if (packages.length) request.packages = packages;
-  const after = draft.after.split(/[\s,]+/).filter(Boolean);
-  if (after.some((id) => !id.startsWith("job_"))) faults.after = "Ids of jobs: job_…";
-  else if (after.length) request.after = after;
+  for (const [field, name] of AFTER) {
+    const ids = draft[field].split(/[\s,]+/).filter(Boolean);
+    if (ids.some((id) => !id.startsWith("job_"))) faults[field] = "Ids of jobs: job_…";
+    else if (ids.length) request[name] = ids;
+  }
   const mounts = readMounts(draft, 1);
   if (mounts.fault) faults.volumes = mounts.fault;
   else if (mounts.volumes.length) request.volumes = mounts.volumes;
@@ -172,12 +193,22 @@ function readMore(draft: JobDraft, request: JobRequest, faults: JobFaults): void
   if (draft.runtime) request.runtime = draft.runtime;
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   if (draft.retriesOnExit) request.retries_on_exit = true;
-  if (Number.isNaN(Date.parse(draft.deadline || "2000-01-01"))) faults.deadline = "A day and a time";
-  else if (draft.deadline) request.deadline = new Date(draft.deadline).toISOString();
+  readTime(draft, "deadline", faults, (at) => (request.deadline = at));
+  readTime(draft, "begin", faults, (at) => (request.begin_at = at));
+  if (draft.priorityClass) request.priority_class = draft.priorityClass;
   if (draft.priority) request.priority = draft.priority;
   if (draft.copies) request.array_size = draft.copies;
+  const atOnce = draft.atOnce.trim();
+  if (atOnce && !/^[1-9]\d{0,3}$/.test(atOnce)) faults.atOnce = "A whole number such as 20";
+  else if (atOnce && !draft.copies) faults.atOnce = "Only said with copies above 0";
+  else if (atOnce) request.array_at_once = Number(atOnce);
   const span = [1, 0, "A number of seconds; 0: never"] as const;
   readSpan(draft, "checkpointSeconds", faults, span, (seconds) => (request.checkpoint_every_seconds = seconds));
+}
+
+function readTime(draft: JobDraft, field: "deadline" | "begin", faults: JobFaults, put: (at: string) => void): void {
+  if (Number.isNaN(Date.parse(draft[field] || "2000-01-01"))) faults[field] = "A day and a time";
+  else if (draft[field]) put(new Date(draft[field]).toISOString());
 }
 
 /** What is sent, as a command finds it: a folder, or a file alone; null: nothing, or the pasted program. */
@@ -207,7 +238,7 @@ export function asJobCommand(request: JobRequest, hasLogin = false, sent: Sent =
   if (request.max_duration_seconds) flag("--max-duration", `${request.max_duration_seconds}s`);
   flag("--budget", request.budget);
   for (const one of request.packages ?? []) flag("--with", one);
-  for (const id of request.after ?? []) flag("--after", id);
+  for (const [, name] of AFTER) for (const id of request[name] ?? []) flag(`--${name.replace("_", "-")}`, id);
   for (const one of request.volumes ?? []) flag("--volume", one);
   for (const one of request.secrets ?? []) flag("--secret", one);
   words.push(...moreWords(request));
@@ -222,8 +253,10 @@ function moreWords(request: JobRequest): string[] {
     ["--runtime", request.runtime],
     ["--max-price", request.max_price_per_hour],
     ["--deadline", request.deadline],
+    ["--class", request.priority_class],
     ["--priority", request.priority],
-    ["--array", request.array_size],
+    ["--begin", request.begin_at],
+    ["--array", request.array_at_once ? `${request.array_size}%${request.array_at_once}` : request.array_size],
     ["--checkpoint-every", request.checkpoint_every_seconds?.toString()],
     ...Object.entries(request.env ?? {}).map(([name, value]) => ["--env", `${name}=${value}`] as const),
   ];

@@ -24,6 +24,7 @@ function icon(children: ReactNode) {
 }
 
 export const FleetIcon = icon(<path d="M2 4h12M2 8h12M2 12h12M5 2.5v3M10 6.5v3M7 10.5v3" />);
+export const QueueIcon = icon(<path d="M2 3.5h12M2 8h8.5M2 12.5h5M12 10.5l2 2-2 2" />);
 export const ClusterIcon = icon(<path d="M8 1.8 13.5 5v6L8 14.2 2.5 11V5zM2.5 5 8 8.2 13.5 5M8 8.2v6" />);
 export const VolumeIcon = icon(
   <>

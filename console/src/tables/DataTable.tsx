@@ -4,7 +4,7 @@ import { Badge, Button, Group, Menu, NativeSelect, Text } from "@mantine/core";
 import { useLocalStorage } from "@mantine/hooks";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { type ReactNode, useMemo, useState } from "react";
-import { count } from "../parts/format.ts";
+import { count, words } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { Empty, ProblemNote, Waiting } from "../parts/page.tsx";
 import { readColumns, type SearchWords } from "./address.ts";
@@ -122,7 +122,7 @@ function Found<Row>(props: FoundProps<Row>) {
           }
         >
           {props.help ?? "Every word must be in some column of a row."}
-          {older?.more && " Older ones are searched once they were read."}
+          {older?.more && ` ${words(older.word ?? "older")} ones are searched once they were read.`}
         </Empty>
       ) : open ? (
         <Grid
@@ -187,7 +187,7 @@ function Tools<Row>({ found, visible, choose, all, ...props }: ToolsProps<Row>) 
       <OrderSelect columns={visible} search={search} change={change} />
       <Text size="xs" className="wr-quiet" role={narrowed ? "status" : undefined} data-testid="shown">
         {narrowed ? `${count(found.length)} of ${count(rows.length)} shown` : `${count(rows.length)} shown`}
-        {older?.more && "; older ones were not read yet"}
+        {older?.more && `; ${older.word ?? "older"} ones were not read yet`}
       </Text>
       {narrowed && (
         <Button variant="subtle" color="gray" onClick={() => change(all)}>
@@ -321,7 +321,7 @@ function OlderRows({ older }: { older: Omit<Older<unknown>, "rows"> }) {
       {older.more && (
         <Group justify="flex-end" px={12} py={8} className="wr-no-print">
           <Button variant="default" loading={older.loading} onClick={older.load}>
-            Older
+            {words(older.word ?? "older")}
           </Button>
         </Group>
       )}

@@ -11,6 +11,8 @@ export interface Older<T> {
   loading: boolean;
   error: unknown;
   load: () => void;
+  /** Without it: older. */
+  word?: "later";
 }
 
 /** A paged list as a table takes it. Another key of its first page begins it again. */
