@@ -375,10 +375,11 @@ def opened(connection: Connection, say: Callable[[Connection, str], None], *, is
 
 def watch(writer: Engine) -> None:
     """Have batches told of the statements that are not made ahead (prepared.py)."""
+    if not event.contains(writer, "before_execute", _heard):
+        event.listen(writer, "before_execute", _heard)
 
-    def before(connection: Connection, statement: Any, *_: object) -> None:
-        batch = batch_of(connection)
-        if batch is not None:
-            batch.before_other(statement)
 
-    event.listen(writer, "before_execute", before)
+def _heard(connection: Connection, statement: Any, *_: object) -> None:
+    batch = batch_of(connection)
+    if batch is not None:
+        batch.before_other(statement)

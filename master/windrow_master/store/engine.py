@@ -18,7 +18,6 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
-from windrow_master.store.batch import watch
 from windrow_master.store.prepared import say
 from windrow_proto.errors import InvalidInput
 
@@ -118,7 +117,6 @@ def postgresql_engines(url: str) -> Engines:
     _settings(writer, LOCK_MS, "off")
     _settings(reader, LOCK_MS, "on")
     _settings(seat, SEAT_LOCK_MS, "off")
-    watch(writer)
     return Engines(writer, reader, seat)
 
 
@@ -152,7 +150,6 @@ def sqlite_engines(path: Path) -> Engines:
     )
     set_up(writer, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
     set_up(reader, begin="BEGIN", pragmas=_READER)
-    watch(writer)
     return Engines(writer, reader)
 
 

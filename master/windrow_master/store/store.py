@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.batch import Redo, opened
+from windrow_master.store.batch import Redo, opened, watch
 from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -102,6 +102,7 @@ class Store:
         disk_space: watches the disks, and has space to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
+        watch(engines.writer)
         self._clock = clock
         self._rng = rng
         self._executor = executor
