@@ -58,7 +58,7 @@ class SlotLeases:
     ) -> tuple[SlotGrant, ...]:
         """Give slots to a cluster to start on: free ones, or ones it has on hold; all of them, or Conflict and none.
         cpus, memory_bytes: of their host, that it has with them. host_id: where they were last."""
-        grants, slots = [], self._load(uow, slot_ids, host_id)
+        grants, slots = [], self._load(uow, slot_ids, *(() if host_id is None else (host_id,)))
         if cpus or memory_bytes:
             _check_room(uow, slots[0].host_id, cpus, memory_bytes)
         for number, slot in enumerate(slots):
