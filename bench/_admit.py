@@ -7,12 +7,10 @@ as before there was an index. No host is connected, so that nothing but creating
 
 import asyncio
 import json
-import socket
 import sys
 from pathlib import Path
 from typing import Any
 
-import structlog
 import uvicorn
 
 from tests.support.personas import DRIVER, uuid
@@ -20,6 +18,8 @@ from windrow_master.api.app import build_app
 from windrow_master.api.event_tail import EventTail
 from windrow_master.api.rate_limits import Limits
 from windrow_master.app import wiring
+from windrow_master.app.logs import set_up
+from windrow_master.app.serving import bind
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Account
 from windrow_master.loops import again
@@ -90,7 +90,7 @@ def _say(answer: dict[str, Any]) -> None:
 
 async def serve(opened: wiring.Master, static: Path, token: str) -> None:
     """Serve and obey until the orders end."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    listening = bind("127.0.0.1", 0, 0)
     app = build_app(opened.services, static, limits=Limits())
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=75)
     server, tail = uvicorn.Server(config), EventTail(opened.store, opened.services.bus, opened.services.broadcaster)
@@ -111,7 +111,7 @@ async def serve(opened: wiring.Master, static: Path, token: str) -> None:
 
 def main(folder: str, database: str, hosts: str) -> None:
     """Build, join, serve."""
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    set_up("info")
     static = Path(folder) / "static"
     static.mkdir(parents=True)
     opened = wiring.build(Path(folder), SystemClock(), SystemRng(), database=database or None)
