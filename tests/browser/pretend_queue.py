@@ -83,7 +83,7 @@ def add_queue(world: World) -> None:
     """Work of two projects that waits; one entry is held, one waits for another job."""
     waits = "Waits for train-resnet to succeed."
     urgent = {"priority_class": "urgent", "asks": "1 H100, 8 CPUs", "priority": 10}
-    machine = {"asks": "2 x (8 GPUs, 64 CPUs)", "priority_class": "low", "estimate": None}
+    machine: dict[str, Any] = {"asks": "2 x (8 GPUs, 64 CPUs)", "priority_class": "low", "estimate": None}
     rows = [
         queued(job_id(1), "hotfix-eval", 1, OTHER, **urgent),
         queued(job_id(2), "train-resnet", 2),

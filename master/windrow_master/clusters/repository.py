@@ -429,7 +429,8 @@ class WorkloadRepository(Repository):
 
 def _with(known: Sequence[Mapping[str, Any]], workload: Workload) -> dict[str, Any]:
     """The row of what is committed on a host, with one more workload."""
-    before = known[0] if known else {"host_id": workload.host_id, "cpus": 0, "memory_bytes": 0, "works": 0}
+    nothing = {"host_id": workload.host_id, "cpus": 0, "memory_bytes": 0, "works": 0}
+    before: Mapping[str, Any] = known[0] if known else nothing
     cpus, memory_bytes = int(before["cpus"]) + workload.cpus, int(before["memory_bytes"]) + workload.memory_bytes
     return {**before, "cpus": cpus, "memory_bytes": memory_bytes, "works": int(before["works"]) + 1}
 
