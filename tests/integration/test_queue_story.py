@@ -34,7 +34,7 @@ WEIGHTS = {"one": 1, "two": 2, "four": 4}
 ROUND = sum(WEIGHTS.values())
 BACKLOG = 14
 CARDS_LEAST, CARDS_MOST = 2 * ROUND, 160
-START = re.compile(r"(\d+)(?:st|nd|rd|th) in the queue, starts (?:\d{4}-\d{2}-\d{2} )?\d{2}:\d{2} ± \d+ min")
+START = re.compile(r"(\d+)(?:st|nd|rd|th) in the queue, starts (?:\d{4}-\d{2}-\d{2} )?\d{2}:\d{2} ± \d+ (?:min|h)")
 HOURS = {"argv": ["sleep", "3600"], "gpus": 1, "simulated": True, "max_duration_seconds": 7200}
 
 
@@ -72,7 +72,7 @@ class Scene:
     def end_fillers(self, count: int) -> None:
         """So many of the jobs that run are cancelled."""
         for _ in range(count):
-            self.operator.ask("DELETE", f"/jobs/{self.fillers.pop()}")
+            self.operator.ask("POST", f"/jobs/{self.fillers.pop()}/cancel")
 
 
 def browser_of() -> Chromium:
@@ -166,7 +166,7 @@ async def _is_shown(chromium: Chromium, scene: Scene, queue: list[dict[str, Any]
         page = await (await browser.new_context(locale="en-GB")).new_page()
         page.set_default_timeout(PATIENCE_S * 1000)
         await page.goto(f"{person.url}/#token={person.token}")
-        await expect(page.get_by_role("main")).to_be_visible()
+        await expect(page.get_by_role("button", name=re.compile("^Messages"))).to_be_visible()
         await page.goto(f"{person.url}/jobs/{third['id']}")
         await expect(page.get_by_role("main")).to_contain_text(START)
         await page.goto(f"{person.url}/queue")
@@ -186,12 +186,12 @@ def _is_explained(scene: Scene, queue: list[dict[str, Any]]) -> None:
     """Why here and why not there agree with the record; why not yet with the queue."""
     running = next(one["id"] for one in queue if _state(scene.operator, one["id"]) == "Running")
     found = scene.operator.ask("GET", f"/explain/{running}")
-    verdicts = {one["host_name"]: one for one in found["decision"]["verdicts"]}
-    chosen = found["decision"]["chosen"]["host_name"]
-    assert chosen in verdicts
+    chosen, losers = found["decision"]["chosen"], [one["host"] for one in found["decision"]["losers"]]
     (here, *_) = found["here"]
-    assert here.startswith(f"{chosen} scores {verdicts[chosen]['score']}, ")
-    other = next(one["name"] for one in scene.operator.all("/hosts") if one["name"] not in verdicts)
+    assert here.startswith(f"{chosen['host']} scores {chosen['score']}, ")
+    assert all(f"{term} {value} x " in here for term, value in chosen["terms"].items())
+    named = {chosen["host"], *losers}
+    other = next(one["name"] for one in scene.operator.all("/hosts") if one["name"] not in named)
     there = scene.operator.ask("GET", f"/explain/{running}?host={other}")
     assert other in there["not_there"] and there["is_recorded"] is False
     waiting = scene.queue()[0]

@@ -474,7 +474,7 @@ class QueueService:
             if entry_id not in before:
                 before[entry_id] = run.entry
                 if len(self._hosts[entry_id]) == 1:
-                    self._adopt(run.entry)
+                    self._adopt(run.entry, run.started_ns)
             self.profile.take(run.entry, (host_id, run.cards), run.started_ns, self.times.expected_ns(run.entry))
         self.profile.drain(host_id, *((0, 0) if news.closes_ns is None else (news.closes_ns,)))
         before_ns, closes_ns = self._closes.pop(host_id, FOREVER), news.closes_ns or FOREVER
@@ -482,15 +482,17 @@ class QueueService:
             self._closes[host_id] = closes_ns
         return bool(given_back) or was != news.host or closes_ns > before_ns
 
-    def _adopt(self, entry: Entry) -> None:
-        """Count what the rows say runs; whatever waits is its source's to say."""
+    def _adopt(self, entry: Entry, started_ns: int) -> None:
+        """Count what the rows say runs, since it started; whatever waits is its source's to say."""
         if entry.leaf in self.shares and entry.entry_id not in self._sources:
-            self.queue.adopt(entry, self._clock.wall_ns())
+            now_ns = self._clock.wall_ns()
+            self.queue.adopt(entry, now_ns)
+            self.shares.charge(entry.leaf, entry.cost, started_ns, now_ns, now_ns)
 
     def _run_after_all(self, entry_id: str) -> None:
         """It was put, and ran all the same: rows of its hosts have said so."""
         for host_id in list(self._hosts.get(entry_id, ()))[:1]:
-            self._adopt(self._runs[host_id][entry_id])
+            self._adopt(self._runs[host_id][entry_id], self._clock.wall_ns())
 
     def _give_back(self, host_id: str, entry_id: str) -> None:
         self.profile.give_back(entry_id, (host_id,))

@@ -12,7 +12,6 @@ mean life, or all that is free at one moment would go to one node.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from math import log
 from typing import Final
 
@@ -27,9 +26,11 @@ WHOLE: Final = 1_000_000
 HALF_LIFE_NS: Final = 7 * DAY
 COMMIT: Final = 0.05
 DEPTH_MAX: Final = 8
+PLACES: Final = 7
+"""Of usage as siblings are compared by it: at the usual half-life 0.09 s of the whole installation."""
 
 Vector = tuple[float, float, float]
-Rank = tuple[bool, float, int]
+Rank = tuple[bool, float, str]
 Extra = Mapping[str, Amounts]
 """Amounts that nodes would hold beside what they hold."""
 
@@ -73,10 +74,9 @@ class Rule:
 
 @dataclass(slots=True)
 class _State:
-    """used: in amounts x nanoseconds at a time; held: now. number: the order in which nodes came."""
+    """used: in amounts x nanoseconds at a time; held: now."""
 
     node: Node
-    number: int
     path: tuple[str, ...]
     children: set[str] = field(default_factory=set)
     held: Amounts = NOTHING
@@ -101,8 +101,7 @@ class Shares:
         """Nodes in any order. Raises InvalidInput, NotFound or Conflict for a tree that cannot be."""
         self.capacity, self.half_life_ns = capacity, half_life_ns
         self._mean_ns = half_life_ns / log(2)
-        self._numbers = count(1)
-        self._states = {ROOT: _State(Node(node_id=ROOT, parent=None, guarantee=WHOLE), 0, (ROOT,))}
+        self._states = {ROOT: _State(Node(node_id=ROOT, parent=None, guarantee=WHOLE), (ROOT,))}
         left = {one.node_id: one for one in nodes}
         while left:
             ready = [one for one in left.values() if one.parent not in left]
@@ -134,7 +133,7 @@ class Shares:
         known, parent = self._states.get(node.node_id), self._parent(node)
         if known is None:
             parent.children.add(node.node_id)
-            self._states[node.node_id] = _State(node, next(self._numbers), (*parent.path, node.node_id))
+            self._states[node.node_id] = _State(node, (*parent.path, node.node_id))
             return False
         is_moved = known.node.parent != node.parent
         if is_moved:
@@ -202,13 +201,14 @@ class Shares:
             state.used = state.used[0] + parts[0], state.used[1] + parts[1], state.used[2] + parts[2]
 
     def rank(self, node_id: str, now_ns: int, extra: Amounts = NOTHING) -> Rank:
-        """Sorts siblings, the first to be served first. extra: what it would hold besides."""
+        """Sorts siblings, the first to be served first: those that have used the same but for a moment by their ids, as
+        after every restart. extra: what it would hold besides."""
         state = self._states[node_id]
         used, held = self._used(state, now_ns), state.held.plus(extra)
         is_above = not state.node.guarantee or self._share(held) * WHOLE >= state.node.guarantee
         more = COMMIT * self._mean_ns
         usage = used[0] + more * held[0], used[1] + more * held[1], used[2] + more * held[2]
-        return is_above, self._share(usage) / self._mean_ns / state.node.weight, state.number
+        return is_above, round(self._share(usage) / self._mean_ns / state.node.weight, PLACES), state.node.node_id
 
     def over(self, leaf: str, amounts: Amounts, extra: Extra) -> str | None:
         """The uppermost node that would pass its ceiling, or its guarantee where it does not borrow; None: it may."""

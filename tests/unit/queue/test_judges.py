@@ -55,7 +55,7 @@ def _one_more(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def _ranked(change: Callable[[Shares, str, tuple[bool, float, int]], Any]) -> Plant:
+def _ranked(change: Callable[[Shares, str, tuple[bool, float, str]], Any]) -> Plant:
     found = Shares.rank
     return set_to(Shares, "rank", lambda self, node, *args: change(self, node, found(self, node, *args)))
 

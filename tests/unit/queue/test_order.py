@@ -59,7 +59,7 @@ def test_factors_are_the_place_in_numbers() -> None:
     factors = queue.factors("a", BEGAN + 30 * MINUTE)
     assert (factors.priority, factors.age, factors.points) == (7, 30, 37)
     assert factors.is_above == (True, True)
-    assert factors.usage[1] == pytest.approx(factors.usage[0] / 4)
+    assert factors.usage[1] == pytest.approx(factors.usage[0] / 4, rel=1e-3)
 
 
 def test_hold_release_and_top() -> None:

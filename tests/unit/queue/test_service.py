@@ -324,6 +324,22 @@ async def test_a_new_master_adopts_what_runs_and_places_what_its_sources_put_aga
     assert w.fleet.running() == {"one", "of_other"}
 
 
+async def test_a_new_master_ranks_projects_as_the_one_before_did(w: World):
+    w.fleet.join("a", cards=2)
+    w.put(entry("long", leaf="first"))
+    await w.look(2)
+    w.put(entry("short", leaf="second"))
+    await w.look(2, HOUR)
+    waits = entry("of_first", leaf="first"), entry("of_second", leaf="second")
+    w.put(*waits)
+    await w.look()
+    order = [one.entry.entry_id for one in w.queue.standings(None, 9)]
+    w.restart()
+    w.put(*waits)
+    await w.look()
+    assert [one.entry.entry_id for one in w.queue.standings(None, 9)] == order == ["of_second", "of_first"]
+
+
 async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: World):
     w.fleet.join("a", cards=2)
     w.put(job := entry("job"))
