@@ -89,7 +89,7 @@ def full_market() -> Iterator[Scene]:
     """All cards of a tier are in use, and three projects have a backlog each, the least share first."""
     with stack("--simulate", str(HOSTS)) as market:
         operator = Renter(market)
-        wait_for(lambda: [one["link_state"] for one in operator.all("/hosts")].count("online") > HOSTS)
+        wait_for(lambda: _ready(operator) > HOSTS)
         tier, count = wait_for(lambda: _tier(operator))
         fillers = operator.ask("POST", "/jobs", HOURS | {"tier": tier, "array_size": count, "name": "filler"})
         ids = [job["id"] for job in fillers["jobs"]]
@@ -102,6 +102,11 @@ def full_market() -> Iterator[Scene]:
                 asked = HOURS | {"tier": tier, "array_size": BACKLOG, "name": f"{name}-work"}
                 scene.jobs |= {str(job["id"]): name for job in api.submit_job(asked)}
         yield scene
+
+
+def _ready(operator: Renter) -> int:
+    """How many hosts are online and graded."""
+    return sum(one["link_state"] == "online" and bool(one["tier"]) for one in operator.all("/hosts"))
 
 
 def _tier(operator: Renter) -> tuple[str, int] | None:

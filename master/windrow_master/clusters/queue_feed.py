@@ -205,13 +205,15 @@ class QueueFeed:
         return News(found, [*gone, *sorted(lost)], self._capacity, read.nodes, has_new_pools)
 
     def _host_news(self, host_id: HostId, one: Candidate | None, runs: Sequence[tuple[Workload, Entry]]) -> HostNews:
-        is_open = one is not None and one.admin_state == "active" and one.link_state == "online" and one.is_settled
+        """A host that takes no work counts in the capacity all the same, so that shares are no others while it, or all
+        of them after a start of the Master, are not heard of."""
         host, numbers = Host(host_id=host_id, pool=CLOSED), dict[str, int]()
-        if one is not None and is_open and one.is_known and one.most_works != 0:
+        if one is not None and one.is_known and one.most_works != 0:
             cards = [slot for slot in one.slots if slot.is_gpu and is_part_of_fleet(slot)]
-            numbers = {slot.slot_id: number for number, slot in enumerate(cards)}
             size = len(cards), one.cpus * MILLI, _mib(one.memory_bytes)
-            host = Host(host_id=host_id, pool=self._pools.of(one), cards=size[0], cpus=size[1], memory=size[2])
+            if one.admin_state == "active" and one.link_state == "online" and one.is_settled:
+                numbers = {slot.slot_id: number for number, slot in enumerate(cards)}
+                host = Host(host_id=host_id, pool=self._pools.of(one), cards=size[0], cpus=size[1], memory=size[2])
             tiers = dict[str, int]()
             for slot in cards:
                 tiers[slot.tier] = tiers.get(slot.tier, 0) + MILLI
