@@ -193,9 +193,9 @@ def _is_explained(scene: Scene, queue: list[dict[str, Any]]) -> None:
     found = scene.operator.ask("GET", f"/explain/{running}")
     chosen, losers = found["decision"]["chosen"], [one["host"] for one in found["decision"]["losers"]]
     (here, *_) = found["here"]
-    assert here.startswith(f"{chosen['host']} scores {chosen['score']}, ")
+    assert here.startswith(f"{chosen['host_name']} scores {chosen['score']}, ")
     assert all(f"{term} {value} x " in here for term, value in chosen["terms"].items())
-    named = {chosen["host"], *losers}
+    named = {chosen["host_name"], *losers}
     other = next(one["name"] for one in scene.operator.all("/hosts") if one["name"] not in named)
     there = scene.operator.ask("GET", f"/explain/{running}?host={other}")
     assert other in there["not_there"] and there["is_recorded"] is False

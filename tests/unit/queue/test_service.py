@@ -324,6 +324,19 @@ async def test_a_new_master_adopts_what_runs_and_places_what_its_sources_put_aga
     assert w.fleet.running() == {"one", "of_other"}
 
 
+async def test_what_was_freed_a_moment_ago_is_for_whoever_comes_first(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs"))
+    await w.look(2)
+    w.put(entry("first", leaf="first", shape="first"))
+    await w.look(2)
+    w.fleet.end("runs")
+    w.fleet._touched.clear()  # its rows are not read yet
+    w.put(entry("second", leaf="second", shape="second"))
+    await w.look(3, SECOND // 10)
+    assert w.fleet.running() == {"first"}
+
+
 async def test_a_new_master_ranks_projects_as_the_one_before_did(w: World):
     w.fleet.join("a", cards=2)
     w.put(entry("long", leaf="first"))
