@@ -123,6 +123,10 @@ class QueueFeed:
             raise
         return self._news(read)
 
+    def touched(self) -> frozenset[str]:
+        """As queue.ports.Feed."""
+        return frozenset(self._touched)
+
     def read_again(self, host_ids: Iterable[str]) -> None:
         """As queue.ports.Feed."""
         self._touched.update(HostId(one) for one in host_ids)

@@ -97,6 +97,10 @@ class Feed(Protocol):
         """The needs of an entry with the pools and hosts that suit it."""
         ...
 
+    def touched(self) -> frozenset[str]:
+        """Hosts that have changed since the last news was read."""
+        ...
+
     def read_again(self, host_ids: Iterable[str]) -> None:
         """What is known of these hosts may be wrong: the next news has them."""
         ...

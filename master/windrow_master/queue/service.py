@@ -18,7 +18,7 @@ from typing import Final
 from windrow_master.loops import Boundary, ends_alone, when_due
 from windrow_master.queue.backfill import PASSED, Holder, Look, Profile, Reservation, RunTimes
 from windrow_master.queue.estimate import Estimate, Estimator, Room, room, why
-from windrow_master.queue.model import FOREVER, NOTHING, End, Entry, Need
+from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
@@ -41,8 +41,6 @@ being tried at all."""
 DEEP_MAX: Final = 4096
 """Entries that a look passes at most: each look that comes to its last one in vain is followed by one of twice as many,
 so that what fits is found behind any number of others. 40 ms."""
-FIRST_MAX: Final = 8
-"""Refused shapes of the same need, of those in front, that are tried once more before another one."""
 ESTIMATE_NS: Final = 30 * SECOND
 ESTIMATE_SOON_NS: Final = 3 * SECOND
 """After the last estimate, where something was put since."""
@@ -62,10 +60,8 @@ _Shape = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class _Tries:
-    """Of a shape that found no place at refused_ns. pools: where it could run; freed: something was given back there
-    since."""
+    """Of a shape that found no place. pools: where it could run; freed: something was given back there since."""
 
-    refused_ns: int
     wait_ns: int
     due_ns: int
     pools: frozenset[str]
@@ -117,9 +113,7 @@ class QueueService:
         self._reservations: Mapping[str, Reservation] = {}
         self._is_planning = False
         self._tries: dict[_Shape, _Tries] = {}
-        self._retries, self._depth = 0, PASSED
-        self._skipped: dict[Need, list[_Shape]] = {}
-        self._held_back: dict[_Shape, int] = {}
+        self._retries, self._depth, self._is_behind = 0, PASSED, False
         self._closes: dict[str, int] = {}
         self._runs: dict[str, dict[str, Entry]] = {}
         self._hosts: dict[str, set[str]] = {}
@@ -300,20 +294,25 @@ class QueueService:
         return Look(self.queue, self.profile, self.times, now_ns, is_known=self._is_known, passed=depth)
 
     async def _look(self) -> None:
-        look, starts, self._retries, self._skipped = self._new_look(), 0, RETRIES_MAX, {}
+        look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
+        own = set[str]()
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
             answer: Started | Refused | Gone = Refused(MET_BUG)
             with self._faults.around(entry.entry_id, "place"):
-                answer = await self._sources[entry.entry_id].place(entry, look.closed(entry))
+                # What is free since the last news is for whoever comes first, who will be tried once more.
+                newer = self._feed.touched() - own if self._is_behind else frozenset[str]()
+                answer = await self._sources[entry.entry_id].place(entry, look.closed(entry) | newer)
             if isinstance(answer, Gone):
                 self._drop(entry.entry_id)
                 self._run_after_all(entry.entry_id)
                 look = self._new_look()
             elif isinstance(answer, Started):
                 starts += 1
+                own.update(answer.hosts)
                 self._started(look, entry, answer)
             else:
+                self._is_behind = True
                 look.refused(entry)
                 self._refuse(entry)
                 await self._tell(entry, answer.said)
@@ -337,33 +336,22 @@ class QueueService:
         self._forget(entry.entry_id)
 
     def _is_known(self, entry: Entry) -> bool:
-        """True if it is not yet time to try this shape again, or if others of the same need come first of which it is
-        not known since then that they find no place: what was freed a moment ago is theirs."""
-        shape, now_ns = _shape(entry), self._clock.monotonic_ns()
-        known = self._tries.get(shape)
-        if known is not None and not (known.freed or known.due_ns <= now_ns):
-            self._skipped.setdefault(entry.need, []).append(shape)
+        """True if it is not yet time to try this shape again."""
+        known = self._tries.get(_shape(entry))
+        if known is None:
+            return False
+        if not self._retries or not (known.freed or known.due_ns <= self._clock.monotonic_ns()):
+            self._is_behind = True
             return True
-        if known is not None and not self._retries:
-            return True
-        since_ns = self._held_back.setdefault(shape, now_ns)
-        first = [one for one in self._skipped.get(entry.need, ())[:FIRST_MAX] if one in self._tries]
-        stale = next((one for one in first if self._tries[one].refused_ns < since_ns), None)
-        if stale is not None:
-            self._tries[stale].due_ns = now_ns
-            self._due.add(LOOK)
-            return True
-        del self._held_back[shape]
-        if known is not None:
-            self._retries -= 1
-            known.freed = False
+        self._retries -= 1
+        known.freed = False
         return False
 
     def _refuse(self, entry: Entry) -> None:
         before = self._tries.get(_shape(entry))
         wait_ns = AGAIN_FIRST_NS if before is None else min(2 * before.wait_ns, AGAIN_MAX_NS)
-        now_ns = self._clock.monotonic_ns()
-        self._tries[_shape(entry)] = _Tries(now_ns, wait_ns, now_ns + wait_ns, entry.need.pools)
+        due_ns = self._clock.monotonic_ns() + wait_ns
+        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools)
 
     async def _tell(self, entry: Entry, said: str) -> None:
         """Tell all that are like it why they wait."""
@@ -434,7 +422,6 @@ class QueueService:
         if not self._alike[shape]:
             del self._alike[shape]
             self._tries.pop(shape, None)
-            self._held_back.pop(shape, None)
 
     async def _add_leaves(self) -> None:
         """Have nodes for the leaves of what is to be put, and at the start what was used before."""

@@ -34,6 +34,9 @@ class ToldFeed:
     def need(self, entry: Entry) -> Need:
         return entry.need
 
+    def touched(self) -> frozenset[str]:
+        return frozenset()
+
     def read_again(self, host_ids: Iterable[str]) -> None:
         self.is_new = True
 
