@@ -56,13 +56,12 @@ def _put_signals(before: list[Any]) -> None:
         signal.signal(number, handler)
 
 
-def _put_gc(before: tuple[tuple[int, int, int], bool]) -> None:
-    threshold, is_frozen = before
-    gc.set_threshold(*threshold)
+def _put_gc(before: tuple[int, int, int]) -> None:
+    """A daemon sets the threshold and freezes what it has; to count what is frozen takes a tenth of a second."""
+    gc.set_threshold(*before)
     gc.unfreeze()
-    if is_frozen:
-        gc.collect()  # of what a daemon has left here, which would else be kept for as long as the process
-        gc.freeze()
+    gc.collect()  # of what a daemon has left here, which would else be kept for as long as the process
+    gc.freeze()
 
 
 KEPT: dict[str, tuple[Look, PutBack]] = {
@@ -73,7 +72,7 @@ KEPT: dict[str, tuple[Look, PutBack]] = {
     "the root logger's level": (lambda: logging.getLogger().level, lambda level: logging.getLogger().setLevel(level)),
     "the hooks for crashes": (lambda: (sys.excepthook, threading.excepthook), _put_excepthooks),
     "the signal handlers": (lambda: [signal.getsignal(number) for number in SIGNALS], _put_signals),
-    "the garbage collector": (lambda: (gc.get_threshold(), gc.get_freeze_count() > 0), _put_gc),
+    "the garbage collector": (gc.get_threshold, _put_gc),
 }
 """By what a person calls it: how to see it, and how to put it back."""
 
