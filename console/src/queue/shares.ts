@@ -36,7 +36,7 @@ export function barText(row: FairShare): string {
   return `${partText(row.held_ppm)} held now, of ${partText(row.guarantee_ppm)} guaranteed${end}`;
 }
 
-/** How deep a row is below the installation, for its indent: a project of no organisation stands beside organisations. */
+/** The depth of a row below the installation: a project without organisation stands beside organisations. */
 export const depthOf = (row: FairShare): number => (row.level === ROOT ? 0 : row.parent_id === ROOT ? 1 : 2);
 
 /** True for who decides about this share and its quotas: operators, and owners and admins about their projects. */

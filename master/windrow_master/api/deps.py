@@ -62,11 +62,6 @@ def announced(request: Request) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-async def _serving(request: Request) -> Services:
-    """On the loop: FastAPI gives a plain function to a thread."""
-    return services_of(request)
-
-
-Serving = Annotated[Services, Depends(_serving)]
+Serving = Annotated[Services, Depends(services_of)]
 Asking = Annotated[Principal, Depends(principal_of)]
 """Use as parameter types: `async def route(services: Serving, principal: Asking)`."""

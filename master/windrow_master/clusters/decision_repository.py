@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from windrow_master.clusters.tables import decisions
 from windrow_master.placement.model import Decision
@@ -12,6 +12,9 @@ from windrow_master.store.repository import Repository
 from windrow_proto.ids import ClusterId
 
 _ADD: Final = Made(insert(decisions), decisions.c.keys())
+_DROP: Final = Made(
+    delete(decisions).where(decisions.c.cluster_id == bindparam("wanted"), decisions.c.at_ns == bindparam("at"))
+)
 _LATEST: Final = Made(
     select(decisions).where(decisions.c.cluster_id == bindparam("wanted")).order_by(decisions.c.at_ns.desc()).limit(1)
 )
@@ -21,9 +24,10 @@ class DecisionRepository(Repository):
     """The records, one for each start."""
 
     def add(self, cluster_id: ClusterId, at_ns: int, decision: Decision) -> None:
-        """Keep one."""
+        """Keep one; of two of the same moment the later."""
         record = record_bytes(decision)
         values = {"cluster_id": cluster_id, "at_ns": at_ns, "engine": decision.engine, "record": record}
+        _DROP.run(self._connection, {"wanted": cluster_id, "at": at_ns})
         _ADD.run(self._connection, values)
 
     def latest(self, cluster_id: ClusterId) -> tuple[int, Decision] | None:

@@ -128,10 +128,7 @@ class Launcher:
     ) -> tuple[Workload, RentalLine]:
         workload_id, now = WorkloadId(uow.mint("workload")), uow.now_wall_ns
         cpus, memory_bytes = cluster.request.cpus, cluster.request.memory_bytes or Bytes(0)
-        grants = self._fleet.grant(
-            uow, place.slot_ids, cluster.cluster_id, actor, "placed", cpus, memory_bytes, place.host_id
-        )
-        before = uow[WorkloadRepository].of_cluster(cluster.cluster_id) if place.image else ()
+        grants = self._fleet.grant(uow, place.slot_ids, cluster.cluster_id, actor, "placed", cpus, memory_bytes)
         lease = now, now + LEASE_NS, now
         priced = host.host_id, host.owner_account, place.price_per_hour
         line = RentalLine(workload_id, cluster.rental_id, *priced, grants, *lease)
@@ -141,7 +138,9 @@ class Launcher:
             host_id=host.host_id,
             host_name=host.name,
             runtime=place.runtime.value,
-            image=images.pin_of(place.image or "", before, host.host_id),
+            image=images.pin_of(
+                place.image or "", uow[WorkloadRepository].of_cluster(cluster.cluster_id), host.host_id
+            ),
             slots=grants,
             cpus=cpus,
             memory_bytes=memory_bytes,

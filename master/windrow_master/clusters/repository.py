@@ -30,8 +30,6 @@ from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
 
-FEW_ENOUGH: Final = 2
-"""Hosts that are asked for one by one."""
 _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", "Stopping", "Deleting")
 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
@@ -58,8 +56,7 @@ _COMMITMENTS: Final = (
     .group_by(workloads.c.host_id)
 )
 _COMMITTED: Final = Made(_COMMITMENTS)
-_COMMITTED_OF: Final = Found(_COMMITMENTS.where(workloads.c.host_id == bindparam("wanted")), dict)
-_COMMITTED_ON: Final = Found(_COMMITMENTS.where(is_one_of_few(workloads.c.host_id)), dict)
+_COMMITTED_ON: Final = Made(_COMMITMENTS.where(is_one_of_few(workloads.c.host_id)))
 _IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
     select(clusters).where(_IS_LIVING),
@@ -336,11 +333,7 @@ class WorkloadRepository(Repository):
 
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
-        on_host = {"wanted": workload.host_id}
-        known = _COMMITTED_OF.known(self._connection, on_host)
         _ADD_WORKLOAD.run(self._connection, _workload_values(workload))
-        if known is not None and not workload.is_released:
-            _COMMITTED_OF.learn(self._connection, on_host, [_with(known, workload)])
 
     def save(self, workload: Workload) -> None:
         """Write a workload as it is now."""
@@ -415,24 +408,11 @@ class WorkloadRepository(Repository):
         if host_ids is None:
             rows = _COMMITTED.rows(self._connection, {})
         else:
-            rows = self._committed_on(host_ids)
+            rows = [row for wanted in few(host_ids) for row in _COMMITTED_ON.rows(self._connection, wanted)]
         return {
             one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"])), int(one["works"]))
             for one in rows
         }
-
-    def _committed_on(self, host_ids: Sequence[HostId]) -> list[dict[str, Any]]:
-        if len(host_ids) <= FEW_ENOUGH:  # which many ask in the same transaction
-            return [row for one in host_ids for row in _COMMITTED_OF.all(self._connection, {"wanted": one})]
-        return [row for wanted in few(host_ids) for row in _COMMITTED_ON.all(self._connection, wanted)]
-
-
-def _with(known: Sequence[Mapping[str, Any]], workload: Workload) -> dict[str, Any]:
-    """The row of what is committed on a host, with one more workload."""
-    nothing = {"host_id": workload.host_id, "cpus": 0, "memory_bytes": 0, "works": 0}
-    before: Mapping[str, Any] = known[0] if known else nothing
-    cpus, memory_bytes = int(before["cpus"]) + workload.cpus, int(before["memory_bytes"]) + workload.memory_bytes
-    return {**before, "cpus": cpus, "memory_bytes": memory_bytes, "works": int(before["works"]) + 1}
 
 
 _CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))

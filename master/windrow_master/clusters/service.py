@@ -394,8 +394,8 @@ class ClusterService:
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
             cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
-            new = self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
-            return self._starts(uow, principal, cluster, ready.found, CREATE_KIND, new)
+            self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
+            return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
 
         return await self.nominations.placed(
             principal.account_id,
@@ -435,18 +435,11 @@ class ClusterService:
             )
 
     def _starts(
-        self,
-        uow: UnitOfWork,
-        principal: Principal,
-        cluster: Cluster,
-        found: Placement,
-        kind: str,
-        new: tuple[Workload, ...] | None = None,
+        self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
     ) -> tuple[Operation, ClusterView]:
-        """new: its workloads, where it never had others."""
         self._tell_start(uow, principal, cluster, found, kind)
         operation = uow.operation(kind, cluster.cluster_id, principal.account_id, principal.actor)
-        return operation, self._view(uow, cluster, new)
+        return operation, self._view(uow, cluster)
 
     def _tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
         cluster_id, hosts = cluster.cluster_id, [member.host_id for member in found.members]
@@ -734,10 +727,9 @@ class ClusterService:
         except InvalidInput:
             return view  # it was sealed to another key: its names are all that can be shown
 
-    def _view(self, uow: UnitOfWork, cluster: Cluster, new: tuple[Workload, ...] | None = None) -> ClusterView:
-        """new: its workloads, where it has just come to be."""
-        workloads, now_ns = new or uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
-        view = ClusterView(cluster, workloads, Microcents(0) if new else charged(uow, cluster.cluster_id))
+    def _view(self, uow: UnitOfWork, cluster: Cluster) -> ClusterView:
+        workloads, now_ns = uow[WorkloadRepository].of_cluster(cluster.cluster_id), uow.now_wall_ns
+        view = ClusterView(cluster, workloads, charged(uow, cluster.cluster_id))
         if cluster.phase in (ClusterPhase.RUNNING, ClusterPhase.DEGRADED):
             view = replace(view, silent_hosts=self._fleet.hosts.silent(uow, [one.host_id for one in workloads]))
         view = replace(view, client_lease_ends_at_ns=self.lifecycle.clients.lease_ends_at_ns(cluster, now_ns))

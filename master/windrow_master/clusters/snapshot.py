@@ -71,11 +71,13 @@ class Placer:
         """Return the places where this request would run now, or why nowhere. but: hosts that are left out.
         is_private: its members meet in a network of their own, so that it does not matter whether their hosts see
         each other. among: hosts that alone are looked at; raises Missed where it fits on none of them."""
-        if among is not None:
-            return among.recorded(self._placed_among(uow, request, account_id, is_proof, among.hosts))
-        snapshot = _open(self.snapshot(uow, request.cpus), but, is_private)
+        snapshot = _open(self.snapshot(uow, request.cpus, None if among is None else among.hosts), but, is_private)
         wanted, snapshot = self._wanted(uow, request, account_id, snapshot, is_proof)
         found = plan(wanted, snapshot)
+        if among is not None:
+            if isinstance(found, Refusal):
+                raise Missed
+            return among.recorded(found)
         if isinstance(found, Placement) or is_proof:
             return found
         empty = _open(Snapshot(self._vacated(uow, request.cpus)), but, is_private)
@@ -99,32 +101,6 @@ class Placer:
         if request.max_duration_ns is not None and any(one.closes_at_ns is not None for one in snapshot.candidates):
             wanted = replace(wanted, ends_at_ns=uow.now_wall_ns + request.max_duration_ns)
         return self._whereabouts.known(uow, wanted, snapshot)
-
-    def _placed_among(
-        self,
-        uow: UnitOfWork,
-        request: ClusterRequest,
-        account_id: AccountId,
-        is_proof: bool,
-        hosts: Sequence[HostId],
-    ) -> Placement:
-        """Only hosts whose rows are read here are chosen; others are compared as they were seen last. Raises Missed."""
-        seen = {one: self._known.get((one, request.cpus)) for one in sorted(hosts)}
-        read = {one for one, before in seen.items() if before is None}
-        known = {one: before[1] for one, before in seen.items() if before is not None}
-        known |= {one.host_id: one for one in self.candidates(uow, request.cpus, sorted(read))} if read else {}
-        while True:
-            snapshot = Snapshot(tuple(known[one] for one in seen if one in known))
-            found = plan(*self._wanted(uow, request, account_id, snapshot, is_proof))
-            chosen = {one.host_id for one in found.members} if isinstance(found, Placement) else set(seen)
-            unread = chosen - read
-            now = {one.host_id: one for one in self.candidates(uow, request.cpus, sorted(unread))} if unread else {}
-            read |= unread
-            if isinstance(found, Placement) and all(now.get(one) is known[one] for one in unread):
-                return found
-            if not unread:
-                raise Missed
-            known = {one: last for one, last in known.items() if one not in unread} | now
 
     def _vacated(self, uow: UnitOfWork, cpus: int) -> tuple[Candidate, ...]:
         """The hosts on which proofs hold anything, as they will be once these have ended."""

@@ -13,7 +13,7 @@ from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
-from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step, Workload
+from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
 from windrow_master.clusters.needs import Look, Needs, Ready, eviction
 from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
@@ -151,9 +151,9 @@ class Starter:
         principal: Principal,
         login: RegistryLogin | None,
         budget: Microcents | None = None,
-    ) -> tuple[Workload, ...]:
+    ) -> None:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together; it
-        counts for the tokens of who asks. Returns the workloads. budget: as for `placed`."""
+        counts for the tokens of who asks. budget: as for `placed`."""
         launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor, login=login)
         rental = Rental(
             cluster.rental_id,
@@ -172,7 +172,6 @@ class Starter:
         self._market.start_rental(uow, rental, launched.lines)
         for workload in launched.workloads:
             uow[WorkloadRepository].add(workload)
-        return launched.workloads
 
     def _audit(self, uow: UnitOfWork, stopped: Cluster, actor: str) -> None:
         before = stopped.phase

@@ -34,8 +34,6 @@ from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, 
 from windrow_proto.model import CommandKind, Inventory, Isolation
 from windrow_proto.wire_host import decode_inventory, encode_inventory
 
-FEW_ENOUGH = 2
-"""Hosts that are asked for one by one."""
 INVENTORIES_CACHED = 4_096
 """Parsed inventories kept by their bytes: lists of hosts are read far more often than inventories change."""
 
@@ -143,7 +141,7 @@ class HostRepository(Repository):
 
     def lock(self, host_id: HostId) -> None:
         """Let nobody else grant anything of a host until this transaction ends, whoever believes to lead."""
-        _LOCK_HOST.lock(self._connection, {"wanted": host_id})
+        _LOCK_HOST.rows(self._connection, {"wanted": host_id})
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
@@ -151,8 +149,6 @@ class HostRepository(Repository):
 
     def some(self, host_ids: Sequence[HostId]) -> Sequence[Host]:
         """Those of these hosts that are there and can be read."""
-        if len(host_ids) <= FEW_ENOUGH:  # as `get`, which many ask in the same transaction
-            return [host for one in host_ids for host in _GET_HOST.readable(self._connection, {"wanted": one})]
         return [host for wanted in few(host_ids) for host in _FEW_HOSTS.readable(self._connection, wanted)]
 
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
@@ -236,8 +232,6 @@ class SlotRepository(Repository):
 
     def of_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Slot]:
         """The slots of these hosts, those of one host in the order of their ids."""
-        if len(host_ids) <= FEW_ENOUGH:
-            return [slot for one in host_ids for slot in self.of_host(one)]
         return [slot for wanted in few(host_ids) for slot in _SLOTS_OF_FEW.readable(self._connection, wanted)]
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
@@ -265,13 +259,8 @@ class SlotRepository(Repository):
             "was_holder": before.holder,
             "was_unavailable": before.unavailable,
         }
-        on_host = {"wanted": before.host_id}
-        known = _SLOTS_OF_HOST.known(self._connection, on_host)
         if _SWAP_SLOT.run(self._connection, _slot_values(after) | was) != 1:
             return False
-        if known is not None and after.host_id == before.host_id:
-            now = [after if one.slot_id == after.slot_id else one for one in known]
-            _SLOTS_OF_HOST.learn(self._connection, on_host, now)
         if before.holder is not None and after.holder is None:
             _END_GRANT.run(self._connection, {"was_id": after.slot_id, "now_ns": after.changed_at_ns})
         elif before.holder is None and after.holder is not None:

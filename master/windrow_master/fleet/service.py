@@ -136,11 +136,10 @@ class FleetService:
         reason: str,
         cpus: int = 0,
         memory_bytes: Bytes = NO_BYTES,
-        host_id: HostId | None = None,
     ) -> tuple[SlotGrant, ...]:
         """Give slots of a host to a cluster to start on; all of them, or Conflict and none. cpus, memory_bytes: of the
-        host, that it has with them. host_id: as far as the caller knows."""
-        return self.slots.grant(uow, slot_ids, cluster_id, actor, reason, cpus, memory_bytes, host_id)
+        host, that it has with them."""
+        return self.slots.grant(uow, slot_ids, cluster_id, actor, reason, cpus, memory_bytes)
 
     def slots_running(self, uow: UnitOfWork, grants: Sequence[SlotGrant], actor: str, reason: str) -> int:
         """Note that granted slots run their work now."""

@@ -54,22 +54,19 @@ class SlotLeases:
         reason: str,
         cpus: int = 0,
         memory_bytes: Bytes = NO_BYTES,
-        host_id: HostId | None = None,
     ) -> tuple[SlotGrant, ...]:
         """Give slots to a cluster to start on: free ones, or ones it has on hold; all of them, or Conflict and none.
-        cpus, memory_bytes: of their host, that it has with them. host_id: where they were last."""
-        grants, slots = [], self._load(uow, slot_ids, *(() if host_id is None else (host_id,)))
+        cpus, memory_bytes: of their host, that it has with them."""
+        grants, slots = [], self._load(uow, slot_ids)
         if cpus or memory_bytes:
             _check_room(uow, slots[0].host_id, cpus, memory_bytes)
         for number, slot in enumerate(slots):
+            is_own_hold = slot.state is SlotState.RESERVED and slot.holder == cluster_id
+            reserved = slot if is_own_hold else self._reserve(uow, slot, cluster_id, None, actor, reason)
             taken: dict[str, object] = {} if number else {"cpus": cpus, "memory_bytes": memory_bytes}
-            if slot.state is SlotState.RESERVED and slot.holder == cluster_id:
-                started = self._move(uow, slot, SlotEvent.START, actor, reason, hold_expires_ns=None, **taken)
-                if started is None:
-                    raise Conflict("The slot cannot be started on from its present state.", subject=slot.slot_id)
-            else:
-                events = SlotEvent.RESERVE, SlotEvent.START
-                started = self._reserve(uow, slot, cluster_id, None, actor, reason, events, **taken)
+            started = self._move(uow, reserved, SlotEvent.START, actor, reason, hold_expires_ns=None, **taken)
+            if started is None:
+                raise Conflict("The slot cannot be started on from its present state.", subject=slot.slot_id)
             grants.append(started.as_grant())
         self._carve_for(uow, slots)
         return tuple(grants)
@@ -213,13 +210,12 @@ class SlotLeases:
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _load(self, uow: UnitOfWork, slot_ids: Sequence[SlotId], host_id: HostId | None = None) -> list[Slot]:
+    def _load(self, uow: UnitOfWork, slot_ids: Sequence[SlotId]) -> list[Slot]:
         if not 0 < len(slot_ids) <= SLOTS_PER_GRANT_MAX or len(set(slot_ids)) != len(slot_ids):
             raise Conflict(f"Between 1 and {SLOTS_PER_GRANT_MAX} different slots can be granted at once.")
         found = []
-        on_host = {} if host_id is None else {one.slot_id: one for one in uow[SlotRepository].of_host(host_id)}
         for slot_id in sorted(slot_ids):
-            slot = on_host.get(slot_id) or uow[SlotRepository].get(slot_id)
+            slot = uow[SlotRepository].get(slot_id)
             if slot is None:
                 raise NotFound("There is no such slot.", subject=slot_id)
             found.append(slot)
@@ -228,22 +224,21 @@ class SlotLeases:
         return found
 
     def _reserve(
-        self,
-        uow: UnitOfWork,
-        slot: Slot,
-        cluster_id: ClusterId,
-        expires_ns: int | None,
-        actor: str,
-        reason: str,
-        events: Sequence[SlotEvent] = (SlotEvent.RESERVE,),
-        **taken: object,
+        self, uow: UnitOfWork, slot: Slot, cluster_id: ClusterId, expires_ns: int | None, actor: str, reason: str
     ) -> Slot:
         if not slot.is_offered:
             why = slot.unavailable or f"it is {slot.state}"
             raise Conflict(f"The slot is not free: {why}.", subject=slot.slot_id)
-        token = max(slot.token + 1, uow.epoch)
-        changes = {"holder": cluster_id, "token": token, "hold_expires_ns": expires_ns, **taken}
-        reserved = self._moves(uow, slot, events, actor, reason, **changes)
+        reserved = self._move(
+            uow,
+            slot,
+            SlotEvent.RESERVE,
+            actor,
+            reason,
+            holder=cluster_id,
+            token=max(slot.token + 1, uow.epoch),
+            hold_expires_ns=expires_ns,
+        )
         if reserved is None:
             raise Conflict("Somebody else took the slot in the meantime.", subject=slot.slot_id)
         return reserved
@@ -260,25 +255,14 @@ class SlotLeases:
         self, uow: UnitOfWork, slot: Slot, event: SlotEvent, actor: str, reason: str, **changes: object
     ) -> Slot | None:
         """One transition with its audit row; None when the state does not allow it or the row has changed."""
-        return self._moves(uow, slot, (event,), actor, reason, **changes)
-
-    def _moves(
-        self, uow: UnitOfWork, slot: Slot, events: Sequence[SlotEvent], actor: str, reason: str, **changes: object
-    ) -> Slot | None:
-        """Transitions one after the other in one change of the row, each with its audit row."""
-        states = [slot.state]
-        for event in events:
-            step = step_slot(states[-1], event)
-            if step.answer is not Answer.MOVES:
-                return None
-            states.append(step.state)
-        after = replace(slot, state=states[-1], changed_at_ns=uow.now_wall_ns, **changes)  # type: ignore[arg-type] # checked by replace
+        step = step_slot(slot.state, event)
+        if step.answer is not Answer.MOVES:
+            return None
+        after = replace(slot, state=step.state, changed_at_ns=uow.now_wall_ns, **changes)  # type: ignore[arg-type] # checked by replace
         if self._swap(uow, slot, after) is None:
             return None
-        more = {"token": str(after.token), "holder": after.holder or slot.holder or ""}
-        for event, before, state in zip(events, states, states[1:], strict=False):
-            fields = {"from": str(before), "to": str(state), **more}
-            uow.audit(actor, f"slot.{event}", slot.slot_id, reason, fields)
+        fields = {"from": str(slot.state), "to": str(step.state), "token": str(after.token)}
+        uow.audit(actor, f"slot.{event}", slot.slot_id, reason, {**fields, "holder": after.holder or slot.holder or ""})
         return after
 
     def _swap(self, uow: UnitOfWork, before: Slot, after: Slot) -> Slot | None:

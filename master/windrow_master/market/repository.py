@@ -20,7 +20,7 @@ from windrow_master.market.model import (
     may_be_negative,
 )
 from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
-from windrow_master.store.prepared import Adding, Found, Made, Upsert, few, flat, is_one_of_few, page, settable
+from windrow_master.store.prepared import Found, Made, Upsert, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
@@ -78,11 +78,13 @@ _GET_RECEIPT: Final = Made(
 _TRANSFER_COLUMNS: Final = tuple(c.key for c in transfers.c if c.key != "number")
 _ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS)
 _GET_TRANSFER: Final = Made(select(transfers).where(transfers.c.transfer_id == bindparam("wanted")))
-_GET_BALANCE: Final = Found(
-    select(balances).where(balances.c.account == bindparam("wanted")), lambda row: Microcents(row["balance"])
-)
+_GET_BALANCE: Final = Made(select(balances).where(balances.c.account == bindparam("wanted")))
 _ADD_BALANCE: Final = Made(insert(balances), balances.c.keys())
-_ADD_TO_BALANCE: Final = Adding(balances, "account", "balance")
+_MOVE_BALANCE: Final = Made(
+    update(balances)
+    .where(balances.c.account == bindparam("wanted"))
+    .values(balance=balances.c.balance + bindparam("moved"))
+)
 
 
 def _ask(row: Mapping[Any, Any]) -> Ask:
@@ -246,19 +248,19 @@ class ReceiptRepository(Repository):
 class LedgerRepository(Repository):
     """The transfers, appended and never changed, and the balances they fold to."""
 
-    def post(self, transfer: Transfer, *, is_new: bool = False) -> bool:
-        """Append a transfer, once for each id; returns whether it was new. is_new: it is, and the first to an account.
+    def post(self, transfer: Transfer) -> bool:
+        """Append a transfer, once for each id; returns whether it was new.
 
         Raises InsufficientFunds when the debited account would fall below zero (nothing is written then).
         """
-        if not is_new and self.get(transfer.transfer_id) is not None:
+        if self.get(transfer.transfer_id) is not None:
             return False
         left = self.balance(transfer.debit) - transfer.amount
         if left < 0 and not may_be_negative(transfer.debit):
             raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
         _ADD_TRANSFER.run(self._connection, flat(transfer))
         self._move(transfer.debit, -transfer.amount)
-        self._move(transfer.credit, transfer.amount, is_new=is_new)
+        self._move(transfer.credit, transfer.amount)
         return True
 
     def get(self, transfer_id: TransferId) -> Transfer | None:
@@ -268,7 +270,8 @@ class LedgerRepository(Repository):
 
     def balance(self, account: LedgerAccount) -> Microcents:
         """Return the balance of an account; 0 if nothing ever happened there."""
-        return _GET_BALANCE.one(self._connection, {"wanted": account}) or Microcents(0)
+        row = _GET_BALANCE.row(self._connection, {"wanted": account})
+        return Microcents(0 if row is None else int(row["balance"]))
 
     def balances(self) -> dict[LedgerAccount, Microcents]:
         """Every account's balance as kept beside the transfers."""
@@ -318,14 +321,9 @@ class LedgerRepository(Repository):
             query = query.where(transfers.c.number < before)
         return [(row.number, _transfer(row._mapping)) for row in self._connection.execute(query)]
 
-    def _move(self, account: LedgerAccount, amount: int, *, is_new: bool = False) -> None:
-        wanted = {"wanted": account}
-        before = [] if is_new else _GET_BALANCE.all(self._connection, wanted)
-        if before:
-            _ADD_TO_BALANCE.run(self._connection, account, amount)
-        else:
+    def _move(self, account: LedgerAccount, amount: int) -> None:
+        if _MOVE_BALANCE.run(self._connection, {"wanted": account, "moved": amount}) == 0:
             _ADD_BALANCE.run(self._connection, {"account": account, "balance": amount})
-        _GET_BALANCE.learn(self._connection, wanted, [Microcents(sum(before) + amount)])
 
 
 def _rental_values(rental: Rental) -> dict[str, Any]:

@@ -9,23 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    CursorResult,
-    Delete,
-    Dialect,
-    Insert,
-    Select,
-    Table,
-    Update,
-    bindparam,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Select, Table, Update, bindparam
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
-from windrow_master.store.batch import Batch, Scope, batch_of, scope_of
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.ports import Clock
 
@@ -83,55 +70,33 @@ def few(values: Sequence[str]) -> Iterator[dict[str, str]]:
 class Made:
     """One statement. Its parameters are those of its bindparams and of `columns`, which an insert or update sets."""
 
-    __slots__ = ("_columns", "_form", "_scope", "_statement")
+    __slots__ = ("_columns", "_form", "_statement")
 
     def __init__(self, statement: Statement, columns: Iterable[str] = ()) -> None:
         self._statement, self._columns = statement, tuple(columns)
         self._form: _Form | None = None
-        self._scope: Scope | None = None
-
-    @property
-    def scope(self) -> Scope:
-        """The rows that it concerns."""
-        if self._scope is None:
-            self._scope = scope_of(self._statement, self._columns)
-        return self._scope
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
-        batch = batch_of(connection)
-        if batch is not None:
-            if self.scope.is_insert:
-                batch.insert(self, self.scope, values)
-                return 1
-            if batch.merged(self.scope, values):
-                return 1
-            batch.before_change(self.scope, values)
         if connection.dialect.name != SQLITE:
-            return int(self._execute(connection, dict(values), batch).rowcount)
+            return int(connection.execute(self._statement, dict(values)).rowcount)
         form = self.made(connection)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
     def run_all(self, connection: Connection, many: Sequence[Mapping[str, Any]]) -> None:
         """Run it once for each of many."""
-        for values in many:
-            self.run(connection, values)
-
-    def write(self, connection: Connection, many: Sequence[Mapping[str, Any]], batch: Batch) -> None:
-        """Have these rows inserted now, together."""
         if connection.dialect.name != SQLITE:
-            self._execute(connection, [dict(values) for values in many], batch)
+            if many:
+                connection.execute(self._statement, [dict(values) for values in many])
             return
         form = self.made(connection)
-        _cursor(connection, form.text, [form.bound(values) for values in many], is_many=True)
+        for values in many:
+            _cursor(connection, form.text, form.bound(values))
 
     def insert(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run an insert into a table whose rows are numbered; returns the number."""
-        batch = batch_of(connection)
-        if batch is not None:
-            batch.before_change(self.scope, values)
         if connection.dialect.name != SQLITE:
-            done = self._execute(connection, dict(values), batch)
+            done = connection.execute(self._statement, dict(values))
             assert done.inserted_primary_key is not None
             return int(done.inserted_primary_key[0])
         form = self.made(connection)
@@ -139,35 +104,17 @@ class Made:
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
-        batch = batch_of(connection)
-        if batch is not None:
-            batch.before_select(self.scope, values)
         if connection.dialect.name != SQLITE:
-            return [dict(row._mapping) for row in self._execute(connection, dict(values), batch)]
+            return [dict(row._mapping) for row in connection.execute(self._statement, dict(values))]
         form = self.made(connection)
         found = _cursor(connection, form.text, form.bound(values)).fetchall()
         return [form.row(row) for row in found]
-
-    def _execute(self, connection: Connection, values: Any, batch: Batch | None) -> CursorResult[Any]:
-        if batch is None:
-            return connection.execute(self._statement, values)
-        batch.is_own = True
-        try:
-            return connection.execute(self._statement, values)
-        finally:
-            batch.is_own = False
 
     def row(self, connection: Connection, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """The one row of a select by a key, or None."""
         found = self.rows(connection, values)
         assert len(found) <= 1
         return found[0] if found else None
-
-    def lock(self, connection: Connection, values: Mapping[str, Any]) -> None:
-        """Run a select that locks rows until the transaction ends; once in it."""
-        batch = batch_of(connection)
-        if batch is None or not batch.locks(self, values):
-            self.rows(connection, values)
 
     def made(self, connection: Connection) -> "_Form":
         """As SQLite's driver takes it."""
@@ -196,34 +143,23 @@ class Found(Generic[T]):
 
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
-        return self._all(connection, values, skips=False)
+        return self._sorted(self._all(connection, values, skips=False))
 
     def readable(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """The same for a loop over all rows: those that cannot be read are passed over, and operators are told."""
-        return self._all(connection, values, skips=True)
+        return self._sorted(self._all(connection, values, skips=True))
 
-    def _all(self, connection: Connection, values: Mapping[str, Any], *, skips: bool) -> list[T]:
-        batch, made = batch_of(connection), self._made
-        if batch is not None:
-            if (known := batch.known(made, made.scope, values)) is not None:
-                return known.copy()
-            batch.before_select(made.scope, values)
-        count, found = self._read(connection, values, skips=skips)
+    def _sorted(self, found: list[T]) -> list[T]:
         if self._by is not None and len(found) > 1:
             found.sort(key=self._by)
-        if batch is not None and count == len(found):
-            batch.learn(made, made.scope, values, found.copy())
         return found
 
-    def _read(self, connection: Connection, values: Mapping[str, Any], *, skips: bool) -> tuple[int, list[T]]:
-        """The number of rows, and the values of those that can be read."""
+    def _all(self, connection: Connection, values: Mapping[str, Any], *, skips: bool) -> list[T]:
         if connection.dialect.name != SQLITE:
-            many = self._made.rows(connection, values)
-            return len(many), list(_values(many, self._value, skips=skips))
+            return list(_values(self._made.rows(connection, values), self._value, skips=skips))
         known, form = self._known, self._made.made(connection)
         found: list[T] = []
-        rows = _cursor(connection, form.text, form.bound(values)).fetchall()
-        for row in rows:
+        for row in _cursor(connection, form.text, form.bound(values)).fetchall():
             value = known.get(row)
             if value is None:
                 try:
@@ -235,22 +171,11 @@ class Found(Generic[T]):
                     continue
                 self._bytes += _size(row)
             found.append(value)
-        many_known = len(known) > 2 * len(found)
-        if many_known and (len(known) > ROWS_KNOWN_MAX or self._bytes > BYTES_KNOWN_MAX):
+        many = len(known) > 2 * len(found)
+        if many and (len(known) > ROWS_KNOWN_MAX or self._bytes > BYTES_KNOWN_MAX):
             known.clear()
             self._bytes = 0
-        return len(rows), found
-
-    def known(self, connection: Connection, values: Mapping[str, Any]) -> list[T] | None:
-        """What it found before in this transaction; None: ask. With `learn` after a change whoever changes a row keeps
-        the answer true, where many ask after each change."""
-        batch = batch_of(connection)
-        return None if batch is None else batch.known(self._made, self._made.scope, values)
-
-    def learn(self, connection: Connection, values: Mapping[str, Any], found: list[T]) -> None:
-        """It would find this now."""
-        if (batch := batch_of(connection)) is not None:
-            batch.learn(self._made, self._made.scope, values, found)
+        return found
 
     def one(self, connection: Connection, values: Mapping[str, Any]) -> T | None:
         """The value of the one row of a select by a key, or None."""
@@ -364,33 +289,6 @@ class Upsert:
         return Made(of_postgresql.on_conflict_do_update(index_elements=key, set_=new), (*key, *changed))
 
 
-class Adding:
-    """Adds to an amount of a row that is there: what waits is added up, and written as one change a row."""
-
-    __slots__ = ("_amount", "_key", "_made", "scope")
-
-    def __init__(self, table: Table, key: str, amount: str) -> None:
-        self._key, self._amount = key, amount
-        it, more = table.c[key], table.c[amount] + bindparam("more")
-        self._made = Made(update(table).where(it == bindparam("wanted")).values({amount: more}))
-        self.scope = self._made.scope
-
-    def run(self, connection: Connection, key: str, amount: int) -> None:
-        """Add so much."""
-        if (batch := batch_of(connection)) is not None:
-            batch.insert(self, self.scope, {self._key: key, self._amount: amount})
-        else:
-            self._made.run(connection, {"wanted": key, "more": amount})
-
-    def write(self, connection: Connection, many: Sequence[Mapping[str, Any]], batch: Batch) -> None:
-        """Add all this now."""
-        sums: dict[str, int] = {}
-        for values in many:
-            sums[values[self._key]] = sums.get(values[self._key], 0) + values[self._amount]
-        rows = [{"wanted": key, "more": amount} for key, amount in sorted(sums.items())]
-        self._made.write(connection, rows, batch)
-
-
 class _Form:
     """A statement as SQLite's driver takes it: its text, the order of its values, and their conversion both ways."""
 
@@ -430,11 +328,11 @@ def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tu
     return tuple((place, convert) for place, convert in pairs if convert is not None)
 
 
-def _cursor(connection: Connection, text: str, values: Sequence[Any], *, is_many: bool = False) -> Any:
-    """Let the driver run it, once or for each of many; raises what SQLAlchemy would."""
+def _cursor(connection: Connection, text: str, values: Sequence[Any]) -> Any:
+    """Let the driver run it; raises what SQLAlchemy would."""
     driver: Any = connection.connection.driver_connection
     errors: Any = connection.dialect.loaded_dbapi
     try:
-        return driver.cursor().executemany(text, values) if is_many else driver.cursor().execute(text, values)
+        return driver.cursor().execute(text, values)
     except errors.Error as error:
         raise DBAPIError.instance(text, None, error, errors.Error, dialect=connection.dialect) from error

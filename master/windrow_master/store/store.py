@@ -16,7 +16,6 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.batch import Redo, opened, watch
 from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -25,7 +24,6 @@ from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
-from windrow_master.store.prepared import say
 from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
 from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
 from windrow_proto.data_directory import DirectoryLock
@@ -102,7 +100,6 @@ class Store:
         disk_space: watches the disks, and has space to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
-        watch(engines.writer)
         self._clock = clock
         self._rng = rng
         self._executor = executor
@@ -352,15 +349,10 @@ class Store:
             self.figures.pending = len(self._pending)
 
     def _transact_in_room(self, jobs: list[_Job]) -> None:
-        """Run the same again, as long as it finds the disk full and there is space to give away, and statement by
-        statement where the database has refused several together."""
-        is_batch = True
+        """Run the same again, as long as it finds the disk full and there is space to give away."""
         while True:
             try:
-                return self._transact(jobs, is_batch=is_batch)
-            except Redo as error:
-                log.info("commit_done_again", count=len(jobs), error=_reason(error.__cause__ or error))
-                is_batch = False
+                return self._transact(jobs)
             except DBAPIError as error:
                 if not _is_full(error) or self._disk_space is None or not self._disk_space.spend():
                     raise
@@ -368,21 +360,20 @@ class Store:
             for job in jobs:
                 job.unit, job.result, job.error = None, None, None
 
-    def _transact(self, jobs: list[_Job], *, is_batch: bool) -> None:
+    def _transact(self, jobs: list[_Job]) -> None:
         if self._broken is not None:
             raise StorageFailed(self._broken)
-        with self._engines.writer.connect() as connection, opened(connection, say, is_used=is_batch) as batch:
+        with self._engines.writer.connect() as connection:
             transaction = connection.begin()
             try:
                 self._check_epoch(connection)
                 # Alone in its transaction a job needs no part of its own to fail in.
                 is_alone = len(jobs) == 1
                 for job in jobs:
-                    self._run(connection, job, None if is_alone else Part(connection, is_rare=True))
+                    self._run(connection, job, None if is_alone else Part(connection))
                 if is_alone and jobs[0].error is not None:
                     transaction.rollback()
                     return
-                batch.write_all()
                 self._end(transaction)
             except BaseException:
                 self._chain.value = None

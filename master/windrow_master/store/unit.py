@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
 
-from windrow_master.store.batch import batch_of
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.prepared import say
@@ -44,32 +43,23 @@ DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, Pendi
 class Part:
     """A part of a transaction that may fail alone. SQLAlchemy's own costs three times as much, and runs per record."""
 
-    __slots__ = ("_batch", "_connection")
+    __slots__ = ("_connection",)
 
-    def __init__(self, connection: Connection, *, is_rare: bool = False) -> None:
-        """Begin it. is_rare: as of Batch.begin."""
-        self._connection, self._batch = connection, batch_of(connection)
-        if self._batch is not None:
-            self._batch.begin(is_rare=is_rare)
-        else:
-            say(connection, "SAVEPOINT part")
+    def __init__(self, connection: Connection) -> None:
+        """Begin it."""
+        self._connection = connection
+        say(connection, "SAVEPOINT part")
 
     def keep(self) -> None:
         """End it; it is now as good as the rest of the transaction."""
-        if self._batch is not None:
-            self._batch.keep()
-        else:
-            say(self._connection, "RELEASE SAVEPOINT part")
+        say(self._connection, "RELEASE SAVEPOINT part")
 
     def undo(self) -> None:
         """End it as if it had not been. Raises StorageFailed, and lets nothing more be done, where the database ended
         the whole transaction or is gone: what came after would be committed by itself."""
         try:
-            if self._batch is not None:
-                self._batch.undo()
-            else:
-                say(self._connection, "ROLLBACK TO SAVEPOINT part")
-                say(self._connection, "RELEASE SAVEPOINT part")
+            say(self._connection, "ROLLBACK TO SAVEPOINT part")
+            say(self._connection, "RELEASE SAVEPOINT part")
         except (DBAPIError, PendingRollbackError) as error:
             self._connection.invalidate()
             raise StorageFailed("The database has ended the transaction. Nothing was changed.") from error
