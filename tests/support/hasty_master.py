@@ -10,6 +10,7 @@ from typing import Final
 from windrow_master.fleet import flaps, liveness, model
 from windrow_master.fleet import service as fleet
 from windrow_master.jobs import controller, decide, request
+from windrow_master.queue import service as queue
 from windrow_proto.units import SECOND
 
 LOST_S: Final = int(os.environ.get("HASTE_LOST_S") or 6)
@@ -25,7 +26,7 @@ HASTE: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (liveness, "BREAKER_AGENTS_MIN", 1_000_000),
     (request, "CHECKPOINT_MIN_NS", SECOND // 2),
     (decide, "COLLECT_ENDED_NS", 30 * SECOND),
-    (decide, "TRY_MAX_NS", 2 * SECOND),
+    (queue, "AGAIN_MAX_NS", 2 * SECOND),
     (controller, "AGAIN_NS", SECOND),
 )
 
