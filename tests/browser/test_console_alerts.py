@@ -140,7 +140,7 @@ async def test_each_home_begins_with_its_open_alerts_and_says_nothing_twice(page
         await expect(needs).not_to_contain_text(other)
     await needs.get_by_role("link", name="Open the alert: Host lost: sim-000").click()
     await expect(page).to_have_url(f"{served.url}/alerts/alert_2")
-    await page.get_by_role("link", name="sim-000").first.click()
+    await page.get_by_role("link", name="sim-000", exact=True).first.click()
     await expect(page).to_have_url(f"{served.url}/hosts/{HOST}")
     await page.get_by_role("link", name="Alert: Host lost: sim-000").click()
     await expect(page).to_have_url(f"{served.url}/alerts/alert_2")
