@@ -132,11 +132,16 @@ def _amount(item: str, text: str) -> str:
     return money_text(text) if item == Item.SPEND_PER_HOUR else text
 
 
+def _quota_text(one: dict[str, Any]) -> str:
+    """A quota in words: `spend per hour`, `gpus of h100`."""
+    return str(one["item"]).replace("_", " ") + (f" of {one['tier']}" if one["tier"] else "")
+
+
 QUOTAS: Final = Table(
     (
         Column("OF", lambda one: one["level"], 2),
         Column("NAME", lambda one: one["name"], most=24),
-        Column("QUOTA", lambda one: f"{one['item']}/{one['tier']}" if one["tier"] else one["item"]),
+        Column("QUOTA", lambda one: _quota_text(one)),
         Column("USED", lambda one: _amount(one["item"], one["used"])),
         Column("LIMIT", lambda one: _amount(one["item"], one["limit"])),
         id_column(lambda one: one["node_id"], rank=3),
@@ -167,7 +172,7 @@ def quota_set(
     amount = str(parse_size(limit)) if item is Item.MEMORY and not limit.isdecimal() else limit
     body = {"node": node, "item": item.value, "tier": tier, "limit": amount}
     one = client(context).request("PUT", "/quotas", body=body)
-    what = f"{one['item']}/{one['tier']}" if one["tier"] else one["item"]
+    what = _quota_text(one)
     used, most = (_amount(one["item"], one[name]) for name in ("used", "limit"))
     of = one["level"] if one["level"] == one["name"] else f"{one['level']} {one['name']}"
     print_json(one) if as_json else say(f"Quota {what} of the {of}: limit {most}, used {used}.")

@@ -270,10 +270,14 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("Cost so far", money_text(item["cost_so_far"])),
             *_forecast(api, asked.get("route_id"), str(item["id"])),
             ("Deadline", asked["deadline"]),
-            ("Begins", asked["begin_at"]),
-            *[(title, resolving.called(api, "/jobs", one)) for name, title in AFTER.items() for one in asked[name]],
-            ("Class", None if asked["priority_class"] == "normal" else asked["priority_class"]),
-            ("Held by", item["held_by"]),
+            ("Begins", asked.get("begin_at")),
+            *[
+                (title, resolving.called(api, "/jobs", one))
+                for name, title in AFTER.items()
+                for one in asked.get(name, ())
+            ],
+            ("Class", None if asked.get("priority_class") == "normal" else asked.get("priority_class")),
+            ("Held by", item.get("held_by")),
             *[(f"Attempt {one['number']}", _attempt(one)) for one in item["attempts"]],
             *usage_rows(used),
             *(_impact(api, str(item["id"])) if asked["gpus"] else ()),
