@@ -3426,7 +3426,7 @@ export interface QueueOut {
   next_cursor: string | null;
   /** Entries that wait; of the own project, for operators and auditors all */
   waiting: number;
-  /** The same of those that run */
+  /** Entries that run; of the own project, for operators and auditors all */
   running: number;
   /** Entries of all projects whose first estimate was scored */
   estimates_scored: number;

@@ -1,4 +1,4 @@
-// Why work runs where it runs, from the record of that decision; and why not on a host that one asks about.
+// Shows why work runs on its host, from the record of that decision, and why not on another host.
 import { Autocomplete, Button, Group, Stack, Text } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";

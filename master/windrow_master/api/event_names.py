@@ -52,7 +52,7 @@ def names_in(services: Services, uow: UnitOfWork, principal: Principal, rows: It
 
 
 def _seen(uow: UnitOfWork, principal: Principal, ids: Iterable[str]) -> dict[str, str]:
-    """The names of those that are the caller's to see."""
+    """The names that the caller may see."""
     return {
         one: name
         for one in ids

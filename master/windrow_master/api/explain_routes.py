@@ -36,7 +36,7 @@ from windrow_proto.ids import AccountId, ClusterId, HostId
 route = Routes("queue")
 
 HOLDERS_MAX: Final = 3
-"""Hosts of which it is told what holds them, those that are free first."""
+"""Hosts that are listed with the work that holds them; free ones come first."""
 NAMES_MAX: Final = 2
 """Pieces of work on one of these."""
 

@@ -87,7 +87,7 @@ class QueueOut(answers.Page[QueuedOut]):
     """A page of the queue, in the order in which its entries are to start."""
 
     waiting: Annotated[int, Field(description="Entries that wait; of the own project, for operators and auditors all")]
-    running: Annotated[int, Field(description="The same of those that run")]
+    running: Annotated[int, Field(description="Entries that run; of the own project, for operators and auditors all")]
     estimates_scored: Annotated[int, Field(description="Entries of all projects whose first estimate was scored")]
     estimates_held: Annotated[int, Field(description="Those of them that started within its 80 % interval")]
 
@@ -95,7 +95,7 @@ class QueueOut(answers.Page[QueuedOut]):
 @route.get("/queue", may=Permission.RENT_READ, answer=QueueOut)
 async def queue(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
     """All of the project that waits for a place (operators and auditors: of all projects), the next to start first,
-    then those that are held or wait for something else."""
+    then held entries and those that wait for a job or a time."""
     leaves = None if visibility.oversees(principal) else frozenset({str(principal.account_id)})
     found = services.queue.standings(leaves, limit + 1, _rank(cursor))
     shown = await queued_json(services, principal, found)

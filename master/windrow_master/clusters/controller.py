@@ -227,7 +227,7 @@ class ClusterLifecycle:
         return self.end(uow, cluster, reason, "master", keeps_results=True) if reason else cluster
 
     def impossible(self, uow: UnitOfWork, cluster: Cluster, reason: str) -> Cluster:
-        """What waits for a place gets none any more."""
+        """End a cluster that waits for a place."""
         is_waiting = cluster.phase is ClusterPhase.QUEUED
         return self._apply(uow, cluster, ClusterEvent.BROKEN, reason, "master") if is_waiting else cluster
 

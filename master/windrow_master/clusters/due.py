@@ -124,7 +124,7 @@ class DueClusters:
         return end_limits.rest_ns(cluster, spent, uow.now_wall_ns, is_capped=is_capped)
 
     def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
-        """Of every cluster of which something is left to do."""
+        """The ids of all clusters that still need work."""
         return {
             *uow[ClusterRepository].living_ids(),
             *uow[WorkloadRepository].holding_clusters(),

@@ -8,16 +8,16 @@ The rows decide: what is in memory is made of them at the first request, and ane
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import structlog
 
-from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.snapshot import Missed, Placer
+from windrow_master.clusters.terms import Terms, read_terms
 from windrow_master.fleet.service import FleetService
 from windrow_master.loops import ends_alone
 from windrow_master.market.service import MarketService, PriceBook
@@ -46,7 +46,7 @@ class _Read:
 
     candidates: tuple[Candidate, ...]
     wanted: frozenset[HostId] | None
-    terms: tuple[PriceBook, Mapping[HostId, HostLimit]] | None
+    terms: Terms | None
 
 
 @dataclass(slots=True)
@@ -69,7 +69,7 @@ class Nominations:
         self._is_built = False
         self._touched: set[HostId] = set()
         self._settling: set[HostId] = set()
-        self._terms: tuple[PriceBook, Mapping[HostId, HostLimit]] = PriceBook(()), {}
+        self._terms: Terms = PriceBook(()), {}
         self._terms_due_ns = 0
         self._reading = asyncio.Lock()
         fleet.on_touch(self._touched.add)
@@ -168,14 +168,9 @@ class Nominations:
                     self._is_built = False
 
     def _read(self, uow: UnitOfWork, wanted: frozenset[HostId] | None, *, with_terms: bool) -> _Read:
-        terms = (self._market.book(uow), uow.ask(HostLimits())) if with_terms else None
-        if wanted is not None and terms is not None:
-            book, limits = self._terms
-            if not terms[0].says_the_same(book):
-                wanted = None
-            else:
-                either = terms[1].keys() | limits.keys()
-                wanted |= {one for one in either if terms[1].get(one) != limits.get(one)}
+        terms: Terms | None = None
+        if with_terms:
+            terms, wanted = read_terms(uow, self._market, self._terms, wanted)
         candidates = self._placer.candidates(uow, 1, None if wanted is None else sorted(wanted))
         return _Read(candidates, wanted, terms)
 

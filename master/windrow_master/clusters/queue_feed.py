@@ -11,12 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.entries import Shape, entry_of
-from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
+from windrow_master.clusters.messages import EntryOf
 from windrow_master.clusters.model import Cluster, Workload
 from windrow_master.clusters.pools import POOLS_MAX, Pools
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.snapshot import Placer, is_part_of_fleet
 from windrow_master.clusters.states import HOLDING
+from windrow_master.clusters.terms import Terms, read_terms
 from windrow_master.fleet.service import FleetService
 from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.market.service import MarketService, PriceBook
@@ -40,7 +41,6 @@ CLOSED: Final = "closed"
 """The pool of hosts that take no work."""
 PAST_MAX: Final = 20_000
 """Clusters whose past use counts after a start, the latest first."""
-_Terms = tuple[PriceBook, Mapping[HostId, HostLimit]]
 
 
 class TierCosts(Mapping[str, int]):
@@ -73,7 +73,7 @@ class _Read:
     candidates: Mapping[HostId, Candidate]
     runs: Mapping[HostId, Sequence[tuple[Workload, Entry]]]
     nodes: Sequence[Node]
-    terms: _Terms | None
+    terms: Terms | None
 
 
 class QueueFeed:
@@ -88,7 +88,7 @@ class QueueFeed:
         self._settling: frozenset[HostId] = frozenset()
         self._known: dict[HostId, Amounts] = {}
         self._capacity = NOTHING
-        self._terms: _Terms = PriceBook(()), {}
+        self._terms: Terms = PriceBook(()), {}
         self._terms_due_ns = 0
         fleet.on_touch(self._touched.add)
 
@@ -152,14 +152,9 @@ class QueueFeed:
     # --- inside ------------------------------------------------------------------------------------------------------
 
     def _read(self, uow: UnitOfWork, wanted: frozenset[HostId] | None, *, with_terms: bool) -> _Read:
-        terms = (self._market.book(uow), uow.ask(HostLimits())) if with_terms else None
-        if wanted is not None and terms is not None:
-            book, limits = self._terms
-            if not terms[0].says_the_same(book):
-                wanted = None
-            else:
-                either = terms[1].keys() | limits.keys()
-                wanted |= {one for one in either if terms[1].get(one) != limits.get(one)}
+        terms: Terms | None = None
+        if with_terms:
+            terms, wanted = read_terms(uow, self._market, self._terms, wanted)
         candidates = self._placer.candidates(uow, 1, None if wanted is None else sorted(wanted))
         workloads = uow[WorkloadRepository]
         held = workloads.held() if wanted is None else [one for host in wanted for one in workloads.held_on(host)]
