@@ -7,6 +7,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from socket import AF_UNIX, socket
 from typing import Final
 
 from tests.support import truth
@@ -24,7 +25,7 @@ def own_podman(network: Namespace | None = None, environment: Mapping[str, str] 
     there = nullcontext(network) if network is not None else namespace()
     with tempfile.TemporaryDirectory(prefix="wrp-", dir="/tmp") as name, there as own:
         state = Path(name)
-        socket, url = state / "sock", f"unix://{state / 'sock'}"
+        place, url = state / "sock", f"unix://{state / 'sock'}"
         # crun refuses machines where both kinds of control groups are mounted.
         words = ["podman", "--root", str(state / "data"), "--runroot", str(state / "run"), "--runtime", "runc"]
         words += ["--cgroup-manager", "cgroupfs", "--events-backend", "file", "--tmpdir", str(state / "tmp")]
@@ -34,7 +35,7 @@ def own_podman(network: Namespace | None = None, environment: Mapping[str, str] 
             more = os.environ | dict(environment or {})
             process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True, env=more)
         try:
-            poll(lambda: process.poll() is not None or socket.exists(), START_S, "Podman's service answers")
+            poll(lambda: process.poll() is not None or _listens(place), START_S, "Podman's service answers")
             assert process.poll() is None, (state / "log").read_text(errors="replace")[-1500:]
             yield url
         finally:
@@ -48,6 +49,12 @@ def own_podman(network: Namespace | None = None, environment: Mapping[str, str] 
                 subprocess.run([*words, "rm", "--all", "--force"], capture_output=True, timeout=STOP_S, check=False)
             poll(lambda: not _running(f"{state}/"), STOP_S, "all of Podman's own has ended")
             subprocess.run(["umount", "-l", str(state / "data" / "overlay")], capture_output=True, check=False)
+
+
+def _listens(place: Path) -> bool:
+    """Whether somebody takes connections at this socket: its file is there a moment earlier."""
+    with socket(AF_UNIX) as probe:
+        return probe.connect_ex(str(place)) == 0
 
 
 def _running(text: str) -> list[truth.Running]:

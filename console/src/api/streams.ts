@@ -82,12 +82,12 @@ export function openStream(path: string, handlers: StreamHandlers, query: () => 
     else if (!open && !retry) start();
   };
   const back = () => {
-    if (connection.since() === null && !open) start();
+    if (connection.since() === null && !open && !document.hidden) start();
   };
 
   document.addEventListener("visibilitychange", looked);
   const unsubscribe = connection.subscribe(back);
-  start();
+  looked(); // a tab that is opened behind this one begins when it is looked at
   return () => {
     closed = true;
     document.removeEventListener("visibilitychange", looked);

@@ -10,6 +10,7 @@ import pytest
 from aiosmtpd.controller import Controller
 from standardwebhooks import Webhook
 
+from tests.master_support import ManualClock
 from tests.support.pages import steps
 from tests.unit.watch.notify.world import (
     DROP,
@@ -88,7 +89,7 @@ async def test_both_databases_keep_order_digests_and_the_log(
     tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     database = request.getfixturevalue("postgres_url") if kind == "postgresql" else None
-    async with made_world(tmp_path, database=database) as world:
+    async with made_world(tmp_path, database=database, clock=ManualClock()) as world:  # far from the quiet time's end
         channel, _ = await world.webhook(rules=("host.*",), quiet=Quiet(0, 1439, "UTC"))
         await world.mail(digest_minutes=60)
         world.sink.answer = lambda message_id: 500
