@@ -1,0 +1,1 @@
+"""Providers that sell machines: one port, and a file for each."""
