@@ -78,7 +78,8 @@ class MachineOffer:
     """A machine that could be had now.
 
     offer_id: by which the provider's adapter knows it again, for example `g5.xlarge/eu-central-1a/spot`. gpu: its model
-    class as in the price book; empty: it has none. price_per_hour: of `currency` (ISO 4217). country: ISO 3166-1 alpha-2; empty: not known. priced_on: when the price was read.
+    class as in the price book; empty: it has none. price_per_hour: of `currency` (ISO 4217). country: ISO 3166-1
+    alpha-2; empty: not known. priced_on: when the price was read.
     """
 
     offer_id: str
