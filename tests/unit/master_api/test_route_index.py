@@ -1,8 +1,13 @@
 """The index finds the route that trying all of them in their order finds, and leaves the rest to them."""
 
 import re
+from collections.abc import Iterator
+from inspect import iscoroutinefunction
+from typing import Any
 
 import pytest
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match, Route
 
 from windrow_master.api.app import _included
@@ -43,3 +48,17 @@ def test_every_route_of_the_api_has_fixed_first_parts() -> None:
     """Else it is tried for each request."""
     open_ = [one.path for one in INDEX._open if isinstance(one, Route)]  # type: ignore[attr-defined]
     assert not [path for path in open_ if path.startswith("/api/")], open_
+
+
+def test_nothing_that_a_route_depends_on_takes_a_thread() -> None:
+    """FastAPI runs in a thread of its own whatever does not await; each costs more than most of them do."""
+
+    def calls(found: Dependant) -> Iterator[Any]:
+        yield found.call
+        for one in found.dependencies:
+            yield from calls(one)
+
+    for route in ROUTES:
+        if isinstance(route, APIRoute):
+            for call in calls(route.dependant):
+                assert iscoroutinefunction(call) or iscoroutinefunction(type(call).__call__), (route.path, call)
