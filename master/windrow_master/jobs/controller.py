@@ -70,7 +70,7 @@ TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
 _LIFE_NS: Final = 10**18
 _BUG: Final = "The Master met a bug with this job; it tries again."
-_CLOSED: Final = "Besides, {} hosts are kept for work that comes first, or for maintenance."
+_CLOSED: Final = "Besides, {} kept for work that comes first, or for maintenance."
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
     Verdict.FAILED: JobEvent.FAIL,
@@ -271,9 +271,9 @@ class JobController:
             return Gone()
         except WindrowError as error:
             said = error.detail or error.code
-            return Refused(
-                f"{said} {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else said
-            )
+            if closed and isinstance(error, NoCapacity):
+                said = f"{said} {_CLOSED.format('1 host is' if len(closed) == 1 else f'{len(closed)} hosts are')}"
+            return Refused(said)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:

@@ -1,6 +1,5 @@
 """`--wait`: how long a machine may wait in the queue for its place, and what is said meanwhile."""
 
-import re
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
@@ -17,7 +16,6 @@ LATE_S: Final = 60.0
 """For the Master to say that the wait is over."""
 ENDLESS: Final = "endless"
 OPTION: Final = "--wait"
-_SPAN: Final = re.compile(r"\d+(\.\d+)?[smhd]?")
 
 Wait = Annotated[
     str | None,
@@ -36,14 +34,16 @@ class WaitCommand(TyperCommand):
 
 
 def with_value(args: Sequence[str]) -> list[str]:
-    """The words with the value of --wait in its own word: --wait=2h, --wait=endless."""
+    """The words with the value of --wait in its own word: --wait=2h, --wait=endless. A word that follows it is its
+    value, also one that is no time, unless it can only be the first of the command."""
     found, rest = list[str](), list(args)
     while rest:
         word = rest.pop(0)
         if word == "--":
             return [*found, word, *rest]
         if word == OPTION:
-            word = f"{word}={rest.pop(0) if rest and _SPAN.fullmatch(rest[0]) else ENDLESS}"
+            is_value = rest and not rest[0].startswith("-") and ("--" in rest or rest[0][:1].isdigit())
+            word = f"{word}={rest.pop(0) if is_value else ENDLESS}"
         found.append(word)
     return found
 

@@ -363,7 +363,7 @@ async def test_closed_hosts_are_left_out_and_the_reason_says_so(tmp_path) -> Non
         await it.jobs.controller.tick()
         it.queue._changes.pop()()
         refused = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
-        assert "1 hosts are kept for work that comes first, or for maintenance." in refused.said
+        assert "Besides, 1 host is kept for work that comes first, or for maintenance." in refused.said
         it.market.join(OTHER)
         placed = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
         assert placed.hosts == (OTHER,)

@@ -93,6 +93,16 @@ def test_what_nobody_follows_returns_at_once(windrow: Any, capsys: Any) -> None:
     assert "lab is Queued" in "".join(capsys.readouterr())
 
 
+@pytest.mark.parametrize("words", [("--wait", "soon", "--", "sleep", "5"), ("--wait", "2hours")])
+def test_a_word_behind_it_that_is_no_time_is_refused_and_never_the_command(
+    windrow: Any, words: tuple[str, ...]
+) -> None:
+    master = Master({})
+    with pytest.raises(InvalidInput, match=words[1]):
+        windrow(master, *words)
+    assert master.asked == []
+
+
 def test_words_behind_two_dashes_are_those_of_the_command() -> None:
     assert with_value(["--wait", "--", "run", "--wait", "1h"]) == ["--wait=endless", "--", "run", "--wait", "1h"]
 
