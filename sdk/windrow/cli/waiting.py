@@ -1,6 +1,7 @@
 """`--wait`: how long a machine may wait in the queue for its place, and what is said meanwhile."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 import typer
@@ -9,6 +10,7 @@ from typer.core import TyperCommand
 from windrow.cli.output import say
 from windrow.cli.request import parse_span
 from windrow.client import Client
+from windrow.errors import ApiProblem
 
 ENDLESS_S: Final = 365 * 86_400
 """The longest wait that the Master takes, which stands for one without end."""
@@ -53,6 +55,17 @@ def wait_part(wait: str | None) -> dict[str, Any]:
     if wait is None:
         return {}
     return {"wait_seconds": ENDLESS_S if wait == ENDLESS else parse_span(wait)}
+
+
+@contextmanager
+def may_wait(wait: str | None) -> Iterator[None]:
+    """Has a refusal for want of a free place say how to wait for one, unless that was asked for."""
+    try:
+        yield
+    except ApiProblem as problem:
+        if wait is None and problem.code == "no_capacity" and problem.retryable:
+            problem.lines.append("Or wait in the queue until there is a place: --wait, or --wait 2h")
+        raise
 
 
 def left_queue(api: Client, cluster: dict[str, Any], *, is_silent: bool) -> dict[str, Any]:
