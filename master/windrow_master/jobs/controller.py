@@ -309,7 +309,7 @@ class JobController:
         def change(uow: UnitOfWork) -> None:
             for job_id in map(JobId, entry_ids):
                 now = uow[JobRepository].get(job_id)
-                if now is not None and now.state in PLACEABLE and now.reason != said:
+                if now is not None and now.state in PLACEABLE and not now.held_by and now.reason != said:
                     self._transitions.keep(uow, replace(now, reason=said))
 
         await self._store.write(change, name="job.refused")

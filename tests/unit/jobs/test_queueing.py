@@ -188,6 +188,8 @@ async def test_a_held_job_waits_until_it_is_released_and_then_from_the_end_on(tm
         first = (await it.jobs.hold(principal(), held.job_id)).job
         assert (first.held_by, first.reason) == ("account_owner", "it is held by account_owner")
         assert (await it.jobs.hold(principal(), held.job_id)).job == first, "held is held"
+        await it.jobs.controller.tell([held.job_id], "no free GPU")
+        assert (await it.get(held)).reason == first.reason, "what was found before it was held is no news"
         it.clock.advance(SECOND)
         await it.submit(name="later", **WHOLE)
         await it.tick()
