@@ -102,7 +102,7 @@ class WaitingClusters:
         except StorageFailed:
             raise
         except WindrowError as error:
-            return Refused(error.detail or error.code)
+            return Refused.by(error, closed)
         if view is None:
             return Gone()
         hosts = dict.fromkeys(one.host_id for one in view.workloads)

@@ -254,7 +254,7 @@ class JobController:
         """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
         that it has it."""
         job_id = JobId(entry.entry_id)
-        found: Started | Refused | Gone = Refused(_BUG)
+        found: Started | Refused | Gone = Refused(_BUG, is_for_place=False)
         with self._retried(job_id, "place"):
             async with self.placing:
                 found = await self._place(job_id, closed)
@@ -270,10 +270,9 @@ class JobController:
             await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
             return Gone()
         except WindrowError as error:
-            said = error.detail or error.code
-            return Refused(
-                f"{said} {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else said
-            )
+            refused = Refused.by(error, closed)
+            more = f" {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else ""
+            return replace(refused, said=refused.said + more)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:

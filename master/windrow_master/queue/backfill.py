@@ -324,11 +324,12 @@ class Look:
         tries: int = TRIES,
         is_known: Callable[[Entry], bool] = lambda _: False,
         passed: int = PASSED,
+        reserves: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
         """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries that
-        are looked at until one starts."""
+        are looked at until one starts. reserves: an entry that was refused would have a place if one were free."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._is_known, self.passed, self._seen = is_known, passed, 0
+        self._is_known, self._reserves, self.passed, self._seen = is_known, reserves, passed, 0
         self._entries = queue.first(now_ns, passed)
         self._heads: set[PriorityClass] = set()
         self._refused: dict[_Key, int] = {}
@@ -376,13 +377,16 @@ class Look:
                 self._profile.reserve(one.entry, self._times.expected_ns(one.entry), self._now_ns)
 
     def refused(self, entry: Entry) -> None:
-        """There is no place for it now. The first of its class that is refused gets a reservation."""
+        """There is no place for it now. The first of its class that waits for one gets a reservation."""
         self._tries -= 1
         self._refuse(entry)
 
     def _refuse(self, entry: Entry) -> None:
         self._refused[_key(entry)] = _end(0, self._times.expected_ns(entry))
         of, reservations = entry.priority_class, self._profile.reservations
+        if not self._reserves(entry):
+            self._profile.unreserve(entry.entry_id)
+            return
         if of in self._heads:
             return
         self._heads.add(of)

@@ -60,11 +60,13 @@ _Shape = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class _Tries:
-    """Of a shape that found no place. pools: where it could run; freed: something was given back there since."""
+    """Of a shape that found no place. pools: where it could run; freed: something was given back there since.
+    is_for_place: as of `Refused`."""
 
     wait_ns: int
     due_ns: int
     pools: frozenset[str]
+    is_for_place: bool
     freed: bool = False
 
 
@@ -291,14 +293,15 @@ class QueueService:
 
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
-        return Look(self.queue, self.profile, self.times, now_ns, is_known=self._is_known, passed=depth)
+        asks = {"is_known": self._is_known, "reserves": self._reserves}
+        return Look(self.queue, self.profile, self.times, now_ns, passed=depth, **asks)
 
     async def _look(self) -> None:
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
         own = set[str]()
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
-            answer: Started | Refused | Gone = Refused(MET_BUG)
+            answer: Started | Refused | Gone = Refused(MET_BUG, is_for_place=False)
             with self._faults.around(entry.entry_id, "place"):
                 # What is free since the last news is for whoever comes first, who will be tried once more.
                 newer = self._feed.touched() - own if self._is_behind else frozenset[str]()
@@ -313,8 +316,8 @@ class QueueService:
                 self._started(look, entry, answer)
             else:
                 self._is_behind = True
+                self._refuse(entry, answer)
                 look.refused(entry)
-                self._refuse(entry)
                 await self._tell(entry, answer.said)
         is_vain = look.is_at_end and not starts
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
@@ -347,11 +350,15 @@ class QueueService:
         known.freed = False
         return False
 
-    def _refuse(self, entry: Entry) -> None:
+    def _reserves(self, entry: Entry) -> bool:
+        known = self._tries.get(_shape(entry))
+        return known is None or known.is_for_place
+
+    def _refuse(self, entry: Entry, answer: Refused) -> None:
         before = self._tries.get(_shape(entry))
         wait_ns = AGAIN_FIRST_NS if before is None else min(2 * before.wait_ns, AGAIN_MAX_NS)
         due_ns = self._clock.monotonic_ns() + wait_ns
-        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools)
+        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer.is_for_place)
 
     async def _tell(self, entry: Entry, said: str) -> None:
         """Tell all that are like it why they wait."""

@@ -34,6 +34,7 @@ class Fleet:
     told: dict[str, str] = field(default_factory=dict)
     raises: dict[str, BaseException] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
+    poor: set[str] = field(default_factory=set)
     now_ns: int = START_NS
     has_new_pools: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -112,6 +113,8 @@ class Fleet:
             raise error
         if entry.entry_id in self.over:
             return Gone()
+        if entry.entry_id in self.poor:
+            return Refused("no money", is_for_place=False)
         found = [one for one in self.hosts if one not in closed and self._fits(one, entry)][: entry.need.hosts]
         if len(found) < entry.need.hosts:
             return Refused("no host fits")
@@ -262,6 +265,31 @@ async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_
     await w.look(12, after_ns=SECOND // 4)
     assert w.fleet.running() == {"fits"}
     assert (set(w.fleet.tried), len(w.fleet.tried)) == ({"alike0", "fits"}, 4)
+
+
+async def test_no_host_is_kept_for_what_a_free_host_would_not_help(w: World):
+    w.fleet.join("a", cards=1)
+    w.fleet.start("a", entry("runs", limit_ns=HOUR))
+    w.fleet.poor = {"poor"}
+    w.put(entry("poor"), entry("endless", submitted_ns=START_NS + 1, shape="other"))
+    await w.look()
+    assert list(w.queue.profile.reservations) == ["endless"], "the first one that a free host helps"
+    w.put(entry("later", leaf="third", submitted_ns=START_NS + 2, shape="third"))
+    w.queue.drop("endless")
+    w.fleet.end("runs")
+    await w.look(count=2)
+    assert w.fleet.running() == {"later"}
+
+
+async def test_what_lost_its_money_while_it_waited_gives_up_the_host_that_was_kept_for_it(w: World):
+    w.fleet.join("a", cards=1)
+    w.fleet.start("a", entry("runs", limit_ns=HOUR))
+    w.put(entry("poor"))
+    await w.look()
+    assert list(w.queue.profile.reservations) == ["poor"]
+    w.fleet.poor = {"poor"}
+    await w.look(after_ns=2 * AGAIN_FIRST_NS)
+    assert not w.queue.profile.reservations
 
 
 async def test_hosts_that_free_up_all_the_time_do_not_starve_what_was_never_tried(w: World):
