@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, quota_use, stopping
+from windrow_master.clusters.ceilings import Ceilings
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.due import DueClusters
@@ -135,12 +136,13 @@ class ClusterService:
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
-        self._starter = Starter(market, self._placer, self._launcher, self._meeter)
+        self._ceilings = Ceilings(queue)
+        self._starter = Starter(market, self._placer, self._launcher, self._meeter, self._ceilings)
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
         self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
         mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
         self._due = DueClusters(store, clock, market, self.lifecycle, mender, proofs, reachability, self._faults)
-        self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
+        self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle, self._ceilings)
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -176,6 +178,7 @@ class ClusterService:
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
             quota_use.check_at(uow, limits, request, answer)
+            self._ceilings.check(uow, principal.account_id, request, answer)
             self._market.check_limits(uow, principal.account_id, principal.spenders, answer.price_per_hour)
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)

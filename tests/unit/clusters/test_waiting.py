@@ -16,7 +16,8 @@ from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.waiting import WAITING_MAX
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
-from windrow_master.queue.repository import QuotaRepository
+from windrow_master.queue.repository import QuotaRepository, RuleRepository
+from windrow_master.queue.shares import WHOLE, Rule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.secrets.service import SecretService
 from windrow_master.store.model import OperationState
@@ -251,6 +252,28 @@ async def test_what_a_quota_keeps_out_may_wait_until_there_is_room_in_it(m: Mark
     view = await m.create(**WAITS)
     await look(m)
     assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.QUEUED
+    await over(m, first)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
+
+
+def ceiling(m: Market, ppm: int, **more: Any) -> None:
+    m.write(lambda uow: uow[RuleRepository].save(Rule(node_id=OWNER, ceiling=ppm, **more)))
+
+
+@pytest.mark.parametrize("rule", [{"ppm": 500_000}, {"ppm": WHOLE, "guarantee": 500_000, "is_borrowing": False}])
+async def test_nothing_passes_the_ceiling_of_its_share_by_not_waiting(m: Market, rule: dict[str, Any]):
+    m.join(HostId("host_other"), gpus=1)
+    ceiling(m, **rule)
+    await look(m)
+    first = await m.create(**FILLS)
+    said = "Ceiling of the share of the project account_owner: 50 %, held 50 %, asked 50 %. An admin of"
+    with pytest.raises(QuotaExceeded, match=said):
+        await m.create(**FILLS)
+    view = await m.create(**WAITS)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.QUEUED
+    await m.create(principal(STRANGER), **FILLS)
     await over(m, first)
     await look(m)
     assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
