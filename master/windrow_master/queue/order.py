@@ -164,6 +164,14 @@ class Queue:
             self._arrays.setdefault(entry.array, _Array()).admitted.add(entry.entry_id)
         self.shares.start(entry.leaf, entry.cost, now_ns)
 
+    def resized(self, entry: Entry, now_ns: int) -> None:
+        """What runs costs its share more or less from now on: it has another number of hosts."""
+        known = self._running.get(entry.entry_id)
+        if known is not None and known.cost != entry.cost:
+            self.shares.stop(known.leaf, known.cost, now_ns)
+            self.shares.start(known.leaf, entry.cost, now_ns)
+            self._running[entry.entry_id] = replace(known, cost=entry.cost)
+
     def end(self, entry_id: str, now_ns: int, is_ok: bool | None) -> list[str]:
         """Its run is over; None: it is not finished, and is put again by the caller (requeue, preempted). Returns what
         can never start now, since it comes after another end of it."""

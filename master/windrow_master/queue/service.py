@@ -488,6 +488,7 @@ class QueueService:
                 before[entry_id] = run.entry
                 if len(self._hosts[entry_id]) == 1:
                     self._adopt(run.entry, run.started_ns)
+            self.queue.resized(run.entry, self._clock.wall_ns())
             self.profile.take(run.entry, (host_id, run.cards), run.started_ns, self.times.expected_ns(run.entry))
         self.profile.drain(host_id, *((0, 0) if news.closes_ns is None else (news.closes_ns,)))
         before_ns, closes_ns = self._closes.pop(host_id, FOREVER), news.closes_ns or FOREVER

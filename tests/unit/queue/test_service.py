@@ -340,6 +340,27 @@ async def test_work_on_several_hosts_counts_once_and_until_its_last_host_is_free
     assert w.held("project") == 0
 
 
+async def test_what_is_resized_counts_as_much_as_it_has_from_then_on(w: World):
+    for name in "ab":
+        w.fleet.join(name, cards=2)
+    w.put(entry("grows"))
+    await w.look()
+    (host,) = w.queue._hosts["grows"]
+    run = w.fleet.runs[host]["grows"]
+    for hosts in (2, 1):
+        grown = replace(run.entry, cost=Amounts(gpus=hosts * MILLI))
+        for one in "ab"[:hosts] if host == "a" else "ba"[:hosts]:
+            w.fleet.runs.setdefault(one, {})["grows"] = replace(run, entry=grown)
+        if hosts == 1:
+            del w.fleet.runs["b" if host == "a" else "a"]["grows"]
+        w.fleet.read_again("ab")
+        await w.look()
+        assert w.held("project") == hosts * MILLI
+    w.fleet.end("grows")
+    await w.look()
+    assert w.held("project") == 0
+
+
 async def test_a_new_master_adopts_what_runs_and_places_what_its_sources_put_again(w: World):
     w.fleet.join("a", cards=2)
     w.put(entry("one"), entry("two"), waits := entry("waits"))
