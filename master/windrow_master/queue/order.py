@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from windrow_master.queue.model import AGE_CAP_NS, NOTHING, PRIORITY_MAX, Amounts, End, Entry, Need, PriorityClass, When
@@ -218,13 +218,13 @@ class Queue:
                 self._settle(one, now_ns)
 
     def first(self, now_ns: int, limit: int = FIRST, *, is_capped: bool = True) -> Iterator[Entry]:
-        """The ready entries in the order in which they are to start; over once anything of the queue changes. An entry
-        that would pass the ceiling of a node ends that node's turn, so that nothing smaller keeps it waiting for ever;
-        is_capped False: all, as people see their places."""
+        """The ready entries in the order in which they are to start, so many of each class; over once anything of the
+        queue changes. An entry that would pass the ceiling of a node ends that node's turn, so that nothing smaller
+        keeps it waiting for ever; is_capped False: so many of all, as people see their places."""
         self.wake(now_ns)
         extra: dict[str, Amounts] = {}
-        walks = (entry for one in PriorityClass for entry in self._walk(one, now_ns, extra, is_capped))
-        return islice(walks, limit)
+        walks = (islice(self._walk(one, now_ns, extra, is_capped), limit) for one in PriorityClass)
+        return chain.from_iterable(walks) if is_capped else islice(chain.from_iterable(walks), limit)
 
     def is_ready(self, entry_id: str) -> bool:
         """True if it waits for nothing but a place."""

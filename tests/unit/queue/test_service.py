@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.master_support import START_NS, ManualClock
+from windrow_master.queue import service
 from windrow_master.queue.backfill import PASSED, TRIES, Host
 from windrow_master.queue.model import FOREVER, MILLI, Amounts, Entry, Need, PriorityClass, When
 from windrow_master.queue.order import Waits
@@ -16,7 +17,7 @@ from windrow_master.queue.ports import Charge, Gone, HostNews, News, Refused, Ru
 from windrow_master.queue.service import AGAIN_FIRST_NS, AGAIN_MAX_NS, ESTIMATE_NS, STARTS_MAX, QueueService
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.errors import NotFound, StorageFailed
-from windrow_proto.units import HOUR, MINUTE, SECOND
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 
 
 @dataclass
@@ -256,6 +257,27 @@ async def test_refused_shapes_in_front_do_not_keep_what_fits_from_its_place(w: W
         assert len(tried) <= TRIES + 1
         looks += 1
         assert looks <= 2 * count // TRIES + 8
+
+
+async def test_no_number_of_entries_in_front_keeps_a_later_class_from_a_free_card(w: World, monkeypatch):
+    monkeypatch.setattr(service, "DEEP_MAX", PASSED)
+    w.fleet.join("a", cards=1)
+    w.put(*(entry(f"large{at:04}", cards=8, submitted_ns=START_NS + at) for at in range(2 * PASSED)))
+    w.put(entry("fits", leaf="other", priority_class=PriorityClass.SPOT))
+    await w.look(count=4, after_ns=SECOND)
+    assert w.fleet.running() == {"fits"}
+
+
+async def test_a_reservation_made_while_the_clock_was_years_ahead_is_made_again(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs", limit_ns=HOUR), entry("waits", submitted_ns=START_NS + 1))
+    await w.look()
+    w.clock._wall_ns += 3650 * DAY
+    await w.look(after_ns=2 * AGAIN_FIRST_NS)
+    assert w.queue.profile.reservations["waits"].start_ns > START_NS + 3650 * DAY
+    w.clock._wall_ns -= 3650 * DAY
+    await w.look(after_ns=4 * AGAIN_FIRST_NS)
+    assert w.queue.profile.reservations["waits"].start_ns <= START_NS + HOUR
 
 
 async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_place(w: World):
