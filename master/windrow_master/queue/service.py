@@ -39,8 +39,8 @@ RETRIES_MAX: Final = 8
 """Refused shapes that are tried again in one look: half of its tries, so that those in front do not keep others from
 being tried at all."""
 DEEP_MAX: Final = 4096
-"""Entries of a class that a look passes at most: each look that comes to its last one in vain is followed by one of twice as many,
-so that what fits is found behind any number of others. 40 ms."""
+"""Entries of a class that a look passes at most: each that comes to its last one in vain is followed by one of twice as
+many, so that what fits is found behind any number of others. 40 ms a class."""
 ESTIMATE_NS: Final = 30 * SECOND
 ESTIMATE_SOON_NS: Final = 3 * SECOND
 """After the last estimate, where something was put since."""
