@@ -328,7 +328,7 @@ class Look:
         reserves: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
         """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries of
-        each class that are looked at until one starts. reserves: an entry that was refused would have a place if one were free."""
+        each class that are looked at until one starts. reserves: a free host would help an entry that was refused."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
         self._is_known, self._reserves, self.passed, self._seen = is_known, reserves, passed, 0
         self._entries = queue.first(now_ns, passed)
