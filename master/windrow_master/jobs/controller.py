@@ -46,7 +46,6 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
-    NoCapacity,
     TooLarge,
     TooMany,
     WindrowError,
@@ -70,7 +69,6 @@ TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
 _LIFE_NS: Final = 10**18
 _BUG: Final = "The Master met a bug with this job; it tries again."
-_CLOSED: Final = "Besides, {} hosts are kept for work that comes first, or for maintenance."
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
     Verdict.FAILED: JobEvent.FAIL,
@@ -270,9 +268,7 @@ class JobController:
             await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
             return Gone()
         except WindrowError as error:
-            refused = Refused.by(error, closed)
-            more = f" {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else ""
-            return replace(refused, said=refused.said + more)
+            return Refused.by(error, closed)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:

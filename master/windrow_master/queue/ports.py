@@ -29,8 +29,13 @@ class Refused:
     @classmethod
     def by(cls, error: WindrowError, closed: frozenset[str]) -> "Refused":
         """What an attempt to place it has met, on none of the closed hosts, which might have had a place."""
-        is_for_place = isinstance(error, NoCapacity) and (error.retryable or bool(closed))
-        return cls(error.detail or error.code, is_for_place)
+        said = error.detail or error.code
+        if not isinstance(error, NoCapacity) or not closed:
+            return cls(said, isinstance(error, NoCapacity) and error.retryable)
+        are = "host is" if len(closed) == 1 else "hosts are"
+        kept = f"{len(closed)} {are} kept for work that comes first, or for maintenance"
+        # What was said of the others is no word about these.
+        return cls(f"{said} Besides, {kept}." if error.retryable else f"{kept}, and no other has what this asks for.")
 
 
 @dataclass(frozen=True, slots=True)

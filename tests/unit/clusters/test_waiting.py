@@ -15,6 +15,7 @@ from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.waiting import WAITING_MAX
 from windrow_master.fleet.states import AdminEvent
+from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
 from windrow_master.queue.repository import QuotaRepository, RuleRepository
 from windrow_master.queue.shares import WHOLE, Rule
@@ -277,3 +278,31 @@ async def test_nothing_passes_the_ceiling_of_its_share_by_not_waiting(m: Market,
     await over(m, first)
     await look(m)
     assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
+
+
+async def test_no_host_is_kept_for_what_a_quota_keeps_out(m: Market):
+    other = HostId("host_other")
+    m.join(other, gpus=1)
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.GPUS, limit=1000)
+    m.write(lambda uow: uow[QuotaRepository].save(quota))
+    await m.create(**FILLS)
+    theirs = await m.create(principal(STRANGER), **FILLS, max_duration_ns=2 * HOUR)
+    await m.create(**WAITS)
+    await look(m)
+    assert not m.queue.profile.reservations
+    view = await m.create(principal(STRANGER), **WAITS)
+    await over(m, theirs)
+    await look(m)
+    assert (await m.clusters.get(principal(STRANGER), view.cluster.cluster_id)).cluster.phase is ClusterPhase.CREATING
+
+
+async def test_of_hosts_that_are_kept_nobody_is_told_that_they_have_not_what_it_asks_for(m: Market):
+    first = await m.create(**FILLS)
+    view = await m.create(**WAITS)
+    await look(m)
+    await over(m, first)
+    entry = m.queue.queue.entry(view.cluster.cluster_id)
+    answer = await m.clusters.waiting.place(entry, frozenset({GPU}))
+    assert isinstance(answer, NotNow)
+    said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+    assert (answer.said, answer.is_for_place) == (said, True)
