@@ -55,6 +55,7 @@ from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal, Verdict
 from windrow_master.queue import quotas
+from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import QuotaItem
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
@@ -196,7 +197,7 @@ class ClusterService:
         is_proof: bool = False,
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
-        but: frozenset[HostId] = frozenset(),
+        but: frozenset[HostId] | None = None,
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, QuotaExceeded,
         InvalidInput (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
@@ -204,7 +205,8 @@ class ClusterService:
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
-        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
+        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out; None: those kept for
+        what waits.
 
         One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
@@ -213,10 +215,14 @@ class ClusterService:
         require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
         if may_wait and len(self.waiting):
             return await self._enqueue(principal, request, key, "Others wait before it.")
+        if but is None:
+            but = frozenset() if is_proof else self.waiting.kept(principal.account_id, request)
         try:
             return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
         except (NoCapacity, QuotaExceeded) as refused:
             if not may_wait:
+                if but and isinstance(refused, NoCapacity) and not refused.retryable:
+                    raise NoCapacity(f"{NotNow.by(refused, but).said} Wait for your turn: --wait") from None
                 raise
             return await self._enqueue(principal, request, key, refused.detail or refused.code)
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.loops import Boundary, ends_alone, when_due
-from windrow_master.queue.backfill import PASSED, Holder, Look, Profile, Reservation, RunTimes
+from windrow_master.queue.backfill import DRAIN, PASSED, Holder, Look, Profile, Reservation, RunTimes
 from windrow_master.queue.estimate import Estimate, Estimator, Room, room, why
 from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
@@ -223,6 +223,14 @@ class QueueService:
             return ()
         run_ns = self.times.expected_ns(entry)
         return self.profile.holders(entry, run_ns, self._clock.wall_ns(), host_id)
+
+    def kept(self, entry: Entry) -> frozenset[str]:
+        """The hosts that this may not have now if it does not wait, as they are kept for what does; none while a plan
+        is made."""
+        if self._is_planning or not self.profile.reservations:
+            return frozenset()
+        closed = self.profile.closed(entry, self.times.expected_ns(entry), self._clock.wall_ns())
+        return frozenset(host_id for host_id, hold in closed.items() if hold.by != DRAIN)
 
     def _standing(self, entry_id: str, *, looks: bool) -> Standing:
         """looks: at all hosts, unless that is known since the last change."""

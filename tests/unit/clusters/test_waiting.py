@@ -22,7 +22,7 @@ from windrow_master.queue.shares import WHOLE, Rule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.secrets.service import SecretService
 from windrow_master.store.model import OperationState
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, QuotaExceeded, TooMany
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, QuotaExceeded, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.sealed import RegistryLogin
@@ -306,3 +306,31 @@ async def test_of_hosts_that_are_kept_nobody_is_told_that_they_have_not_what_it_
     assert isinstance(answer, NotNow)
     said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
     assert (answer.said, answer.is_for_place) == (said, True)
+
+
+async def test_what_does_not_wait_gets_no_host_that_is_kept_for_what_does(m: Market):
+    other = HostId("host_other")
+    first = await m.create(**FILLS, max_duration_ns=HOUR)
+    m.join(other, gpus=1)
+    second = await m.create(principal(STRANGER), **FILLS, max_duration_ns=2 * HOUR)
+    waits = await m.create(**WAITS)
+    await look(m)
+    assert m.queue.profile.reservations[waits.cluster.cluster_id].places[0][0] == GPU
+    await over(m, first)
+    with pytest.raises(NoCapacity):
+        await m.create(principal(STRANGER), **FILLS)
+    await over(m, second)
+    assert (await m.create(principal(STRANGER), **FILLS)).workloads[0].host_id == other
+    await look(m)
+    assert (await m.cluster(waits.cluster.cluster_id)).phase is ClusterPhase.CREATING
+    m.join(HostId("host_third"), gpus=1)
+    assert (await m.create(principal(STRANGER), **FILLS)).cluster.phase is ClusterPhase.CREATING
+
+
+async def test_where_all_hosts_are_kept_for_what_waits_it_says_so_and_how_to_wait(m: Market):
+    first = await m.create(**FILLS, max_duration_ns=HOUR)
+    await m.create(**WAITS)
+    await look(m)
+    await over(m, first)
+    with pytest.raises(NoCapacity, match=r"^1 host is kept for work that comes first, .* your turn: --wait"):
+        await m.create(principal(STRANGER), **FILLS)
