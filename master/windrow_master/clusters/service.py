@@ -205,8 +205,8 @@ class ClusterService:
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
-        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out; None: those kept for
-        what waits.
+        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out; None: those kept
+        for what waits.
 
         One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
