@@ -301,8 +301,8 @@ class QueueService:
 
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
-        asks = {"is_known": self._is_known, "reserves": self._reserves}
-        return Look(self.queue, self.profile, self.times, now_ns, passed=depth, **asks)
+        of = self.queue, self.profile, self.times
+        return Look(*of, now_ns, is_known=self._is_known, passed=depth, reserves=self._reserves)
 
     async def _look(self) -> None:
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
