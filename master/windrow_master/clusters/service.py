@@ -215,14 +215,15 @@ class ClusterService:
         require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
         if may_wait and len(self.waiting):
             return await self._enqueue(principal, request, key, "Others wait before it.")
-        if but is None:
-            but = frozenset() if is_proof else self.waiting.kept(principal.account_id, request)
+        is_in_turn = but is not None or is_proof
+        kept = frozenset[HostId]() if is_in_turn else self.waiting.kept(principal.account_id, request)
+        out = but or kept
         try:
-            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, out))
         except (NoCapacity, QuotaExceeded) as refused:
             if not may_wait:
-                if but and isinstance(refused, NoCapacity) and not refused.retryable:
-                    raise NoCapacity(f"{NotNow.by(refused, but).said} Wait for your turn: --wait") from None
+                if kept and isinstance(refused, NoCapacity) and not refused.retryable:
+                    raise NoCapacity(f"{NotNow.by(refused, kept).said} Wait for your turn: --wait") from None
                 raise
             return await self._enqueue(principal, request, key, refused.detail or refused.code)
 
