@@ -10,7 +10,7 @@ from windrow_master.identity.people_lookup import name_of, organisation_id_of
 from windrow_master.placement.model import Placement
 from windrow_master.queue.model import MILLI, NOTHING, Amounts, cost
 from windrow_master.queue.quota import MAY_RAISE, NodeLevel
-from windrow_master.queue.repository import RuleRepository
+from windrow_master.queue.rules import rule_of
 from windrow_master.queue.service import QueueService
 from windrow_master.queue.shares import WHOLE, share_text
 from windrow_master.store.unit import UnitOfWork
@@ -36,7 +36,7 @@ class Ceilings:
         asked = cost({place.chosen.tier: cards} if cards else {}, cpus, memory, costs)
         above = (organisation_id_of(uow, account_id), NodeLevel.ORGANISATION), (account_id, NodeLevel.PROJECT)
         for node_id, level in above:
-            rule = None if node_id is None else uow[RuleRepository].get(node_id)
+            rule = None if node_id is None else rule_of(uow, node_id)
             most = WHOLE if rule is None else rule.ceiling if rule.is_borrowing else rule.guarantee
             if rule is None or most == WHOLE:
                 continue
