@@ -365,7 +365,8 @@ async def test_closed_hosts_are_left_out_and_the_reason_says_so(tmp_path) -> Non
         await it.jobs.controller.tick()
         it.queue._changes.pop()()
         refused = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
-        assert "Besides, 1 host is kept for work that comes first, or for maintenance." in refused.said
+        said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+        assert refused.said == said
         it.market.join(OTHER)
         placed = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
         assert placed.hosts == (OTHER,)
