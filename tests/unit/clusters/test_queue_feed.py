@@ -9,6 +9,7 @@ import pytest
 from tests.support.wired import answers
 from tests.unit.clusters.test_nominations import over
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, Market, market_world, principal
+from windrow_master.clusters import queue_feed
 from windrow_master.clusters.entries import entry_of
 from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
@@ -227,6 +228,20 @@ async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
         pool = by_id(await seen(feed))[GPU].host.pool
         assert feed.need(asked(image=None)).pools == {pool}
         assert feed.need(asked(STRANGER, image=None)).pools == {"hosts that suit"}
+
+
+async def test_after_too_many_kinds_all_hosts_are_read_anew_and_keep_no_old_name(tmp_path: Path, monkeypatch):
+    with market_world(tmp_path) as m:
+        feed = feed_of(m)
+        m.join(HostId("host_simulated"), gpus=1, simulated=True)
+        m.join(GPU, gpus=1)
+        await seen(feed)
+        monkeypatch.setattr(queue_feed, "POOLS_MAX", 1)
+        m.join(HostId("host_more"), gpus=2)
+        news = await seen(feed)
+        assert by_id(news).keys() == {HOST, HostId("host_simulated"), GPU, HostId("host_more")}
+        assert news.has_new_pools
+        assert feed.need(asked()).pools == {by_id(news)[GPU].host.pool}
 
 
 async def test_a_new_kind_of_host_is_told(tmp_path: Path):
