@@ -25,7 +25,7 @@ from windrow_master.queue.ports import Gone, Refused, Started
 from windrow_master.queue.service import QueueService
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import InvalidInput, StorageFailed, TooMany, WindrowError
+from windrow_proto.errors import InvalidInput, NoCapacity, StorageFailed, TooMany, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, HostId, TokenId
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import MINUTE, Microcents
@@ -102,7 +102,7 @@ class WaitingClusters:
         except StorageFailed:
             raise
         except WindrowError as error:
-            return Refused(error.detail or error.code)
+            return Refused(error.detail or error.code, isinstance(error, NoCapacity))
         if view is None:
             return Gone()
         hosts = dict.fromkeys(one.host_id for one in view.workloads)

@@ -19,9 +19,11 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is no place for an entry now. said: why, for whoever asked for it."""
+    """There is no place for an entry now. said: why, for whoever asked for it. is_full: for want of hosts with room, so
+    that what waits may have them reserved; False: it may not start wherever there is room, as above a quota."""
 
     said: str
+    is_full: bool = True
 
 
 @dataclass(frozen=True, slots=True)
