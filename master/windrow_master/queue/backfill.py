@@ -215,7 +215,8 @@ class Profile:
                 self._hosts[host_id].holds.pop(entry_id, None)
 
     def drain(self, host_id: str, from_ns: int, until_ns: int = FOREVER) -> None:
-        """Maintenance is planned: nothing may run on the host then. An empty span takes it back."""
+        """Maintenance is planned: nothing may run on the host then, and what was reserved there for then is reserved no
+        more. An empty span takes it back."""
         if host_id not in self._hosts:
             return
         if from_ns >= until_ns:
@@ -225,6 +226,10 @@ class Profile:
         need = Need(cards=host.cards, cpus=host.cpus, memory=host.memory)
         cards = tuple(range(host.cards))
         self._add(host_id, Hold(by=DRAIN, need=need, cards=cards, from_ns=from_ns, until_ns=until_ns))
+        holds = self._hosts[host_id].holds
+        for by in [one for one in self.reservations if one in holds]:
+            if holds[by].from_ns < until_ns and holds[by].until_ns > from_ns:
+                self.unreserve(by)
 
     def free(self, entry: Entry, now_ns: int) -> set[str]:
         """The hosts that have room for it now, whatever is planned for later. O(hosts)."""

@@ -26,7 +26,7 @@ from windrow_master.store.unit import DATABASE_FAULTS
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ports import Clock
-from windrow_proto.units import SECOND
+from windrow_proto.units import MINUTE, SECOND
 
 LOOK_NS: Final = SECOND // 4
 """Between two looks, at least: what happens until then shares the next one."""
@@ -132,6 +132,7 @@ class QueueService:
         self._places: dict[str, int] = {}
         self._estimate_due_ns = self._estimate_soon_ns = 0
         self._is_charged = False
+        self._offset_ns = clock.wall_ns() - clock.monotonic_ns()
         self._faults = Boundary("queued", DATABASE_FAULTS)
         self._due = WorkQueue[str](clock)
         self._due.add(LOOK)
@@ -309,6 +310,11 @@ class QueueService:
 
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
+        offset_ns = now_ns - self._clock.monotonic_ns()
+        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: what is reserved is for other times
+            for entry_id in list(self.profile.reservations):
+                self.profile.unreserve(entry_id)
+        self._offset_ns = offset_ns
         return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 
     async def _look(self) -> None:

@@ -374,6 +374,18 @@ async def test_a_clock_that_is_set_back_keeps_nothing_from_its_place(w: World):
     assert w.fleet.running() == {"waits"}
 
 
+async def test_what_was_reserved_by_a_clock_that_was_wrong_is_reserved_anew(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs", limit_ns=HOUR), entry("waits", submitted_ns=START_NS + 1))
+    w.clock._wall_ns += 3650 * DAY
+    await w.look()
+    w.clock._wall_ns -= 3650 * DAY
+    w.fleet.runs["a"]["runs"] = Run(entry("runs", limit_ns=HOUR), (0,), START_NS)
+    w.fleet._touched.add("a")
+    await w.look(after_ns=SECOND)
+    assert w.queue.profile.reservations["waits"].start_ns == START_NS + HOUR
+
+
 async def test_more_than_one_look_can_start_are_started_in_the_next_ones(w: World):
     w.fleet.join("a", cards=2 * STARTS_MAX)
     w.put(*(entry(f"job{at}", submitted_ns=START_NS + at) for at in range(2 * STARTS_MAX)))
