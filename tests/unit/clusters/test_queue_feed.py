@@ -8,6 +8,7 @@ import pytest
 
 from tests.support.wired import answers
 from tests.unit.clusters.test_nominations import over
+from tests.unit.clusters.test_stopping import runs_again, start, stopped
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, Market, market_world, principal
 from windrow_master.clusters import queue_feed
 from windrow_master.clusters.entries import entry_of
@@ -27,7 +28,7 @@ from windrow_master.queue.model import Entry
 from windrow_master.queue.ports import HostNews, News
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.ids import AccountId, HostId
-from windrow_proto.units import MINUTE, Microcents
+from windrow_proto.units import DAY, MINUTE, SECOND, Microcents
 
 GPU = HostId("host_gpu")
 ASKED: dict[str, Any] = {"image": "busybox", "gpus": 1}
@@ -199,6 +200,20 @@ async def test_what_was_had_and_given_back_is_charged_after_a_start(tmp_path: Pa
         card = feed.tier_costs()["h100-pcie/C"]
         assert (one.leaf, one.cost, one.from_ns, one.to_ns) == (OWNER, (card, 2_000, 0), began_ns, began_ns + MINUTE)
         assert await feed.past(m.clock.wall_ns()) == []
+
+
+async def test_each_run_of_what_was_stopped_is_charged_once_after_a_start_and_its_rest_never(tmp_path: Path):
+    with market_world(tmp_path) as m:
+        feed, began_ns = feed_of(m), m.clock.wall_ns()
+        cluster_id = await stopped(m, 600)
+        m.clock.advance(6 * DAY)
+        await start(m, cluster_id)
+        spec = await runs_again(m, cluster_id)
+        (one,) = await feed.past(began_ns)
+        assert (one.from_ns, one.to_ns) == (began_ns, began_ns + 10 * MINUTE)
+        await m.ended(cluster_id, spec, 2, 30)
+        took = sorted(one.to_ns - one.from_ns for one in await feed.past(began_ns))
+        assert took == [30 * SECOND, 10 * MINUTE]
 
 
 async def test_a_request_waits_for_the_pools_that_suit_it(tmp_path: Path):
