@@ -236,6 +236,20 @@ async def test_a_request_waits_for_the_pools_that_suit_it(tmp_path: Path):
         assert feed.need(asked(host_id=GPU)).pools == frozenset()
 
 
+async def test_requests_that_differ_in_amounts_are_fitted_to_the_kinds_of_hosts_once(tmp_path: Path):
+    with market_world(tmp_path) as m:
+        feed = feed_of(m)
+        m.join(GPU, gpus=8)
+        await seen(feed)
+        amounts = [{"gpus": gpus, "cpus": gpus + 1, "memory_bytes": gpus << 30} for gpus in range(1, 9)]
+        assert len({feed.need(asked(**one)).pools for one in amounts}) == len(feed._pools._shapes) == 1
+        (price,) = {one.price_per_hour for kind in feed._pools._kinds for one in kind.slots if not one.is_gpu}
+        for cpus in (1, 3):
+            dear = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price)))
+            cheap = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price - 1)))
+            assert len(dear.pools) == 2 and cheap.pools == {"hosts that suit"}
+
+
 async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
     with market_world(tmp_path) as m:
         feed = feed_of(m)
