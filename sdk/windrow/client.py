@@ -47,6 +47,17 @@ class Client(Transport):
                 if one["account_id"] == account:
                     yield one
 
+    def whole_array(self, name: str, job_id: str) -> list[str]:
+        """The ids of all jobs of the array that this job, found by that name, is of, each as it was run last; its own
+        if it is of none."""
+        named = [one for one in self.items("/jobs", name=name) if one["name"] == name]
+        group = next((one.get("group_id") for one in named if one["id"] == job_id), None)
+        newest = dict[Any, str]()
+        for one in named if group else ():
+            if one["group_id"] == group:
+                newest.setdefault(one["array_index"], str(one["id"]))
+        return list(newest.values()) or [job_id]
+
     # --- clusters ------------------------------------------------------------------------------
 
     def plan(self, request: Json) -> Json:

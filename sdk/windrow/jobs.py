@@ -335,7 +335,7 @@ class Platform:
             "name": name_from(command[0]) if name is None else name,
             "await_files": folder is not None,
             "env": env or None,
-            "after": [one.id if isinstance(one, Job) else self._id(one) for one in after] or None,
+            "after": [each for one in after for each in self._each_id(one)] or None,
         }
         short = {
             "memory_bytes": memory,
@@ -388,6 +388,12 @@ class Platform:
     async def aio_jobs(self) -> list[Job]:
         """`jobs` for callers that are asynchronous."""
         return await asyncio.to_thread(lambda: list(self.jobs()))
+
+    def _each_id(self, job: Job | str) -> list[str]:
+        """The id of a job; of the name of an array, those of all its jobs."""
+        if isinstance(job, Job) or job.startswith("job_"):
+            return [job.id if isinstance(job, Job) else job]
+        return self.client.whole_array(job, self._id(job))
 
     def _id(self, name: str) -> str:
         if name.startswith("job_"):

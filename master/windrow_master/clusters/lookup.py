@@ -31,6 +31,11 @@ def workloads_of(uow: UnitOfWork, cluster_id: ClusterId) -> tuple[Workload, ...]
     return uow[WorkloadRepository].of_cluster(cluster_id)
 
 
+def is_made(uow: UnitOfWork, account_id: AccountId, key: str) -> bool:
+    """Return whether an account asked for a cluster under this key."""
+    return uow[ClusterRepository].by_key(account_id, key) is not None
+
+
 def owner_of(uow: UnitOfWork, cluster_id: ClusterId) -> AccountId | None:
     """The account of a cluster; None: there is no such cluster."""
     cluster = find(uow, cluster_id)

@@ -57,11 +57,13 @@ class Pools:
 
     def suiting(self, request: ClusterRequest, account_id: AccountId) -> _Pools:
         """The pools whose hosts can take it; where there is none, one that is called as what it asks for. Worked out
-        once for a shape and kind of host."""
-        most, count = request.max_price_per_hour, max(1, request.gpus) * request.hosts
+        once for a shape and kind of host, whatever its amounts: the queue counts those."""
+        most, count = request.max_price_per_hour, max(1, request.gpus or request.cpus) * request.hosts
         asked = replace(
             request,
             gpus=min(1, request.gpus),
+            cpus=min(1, request.cpus),
+            memory_bytes=None,
             max_price_per_hour=None if most is None else Microcents(most // count),
             host_id=None,
             provider_id=None,

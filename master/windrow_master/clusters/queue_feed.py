@@ -118,6 +118,7 @@ class QueueFeed:
     async def news(self) -> News | None:
         """As queue.ports.Feed."""
         is_due = self._clock.monotonic_ns() >= self._terms_due_ns
+        self._is_built &= len(self._pools) <= POOLS_MAX
         if self._is_built and not self._touched and not is_due:
             return None
         touched = self._touched.copy()
@@ -188,7 +189,7 @@ class QueueFeed:
         return entry_of(request, *ids, cluster.created_at_ns, tier_costs=self._costs)
 
     def _news(self, read: _Read) -> News | None:
-        if not self._is_built or len(self._pools) > POOLS_MAX:
+        if not self._is_built:
             self._pools = Pools()
         before, found, gone = len(self._pools), list[HostNews](), list[str]()
         seen = read.candidates.keys() | read.runs.keys()

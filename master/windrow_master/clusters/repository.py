@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Select, bindparam, func, insert, literal_column, or_, select, update
+from sqlalchemy import Select, bindparam, case, func, insert, literal_column, or_, select, update
 
 from windrow_master.clusters.model import (
     Cluster,
@@ -374,22 +374,25 @@ class WorkloadRepository(Repository):
         return [ClusterId(row["cluster_id"]) for row in _HOLDING.rows(self._connection, {})]
 
     def past(self, since_ns: int, limit: int) -> Sequence[Past]:
-        """Return what was had by work that was given back after that. limit: the latest clusters that are looked
-        at."""
+        """Return what was had by work that was given back, of clusters that ended after that, and by earlier runs of
+        those that were started again. limit: the latest clusters that are looked at."""
         latest = (
             select(
                 clusters.c.cluster_id, clusters.c.account_id, clusters.c.tier, clusters.c.ended_at_ns.label("end_ns")
             )
-            .where(clusters.c.ended_at_ns > since_ns)
+            .where(or_(clusters.c.ended_at_ns > since_ns, clusters.c.ended_at_ns.is_(None)))
             .order_by(clusters.c.cluster_id.desc())
             .limit(limit)
             .subquery()
         )
         own = (workloads.c.slots, workloads.c.cpus, workloads.c.memory_bytes, workloads.c.created_at_ns)
         joined = latest.join(workloads, workloads.c.cluster_id == latest.c.cluster_id)
-        ended = func.coalesce(workloads.c.ended_at_ns, latest.c.end_ns).label("to_ns")
+        ran_until_ns = workloads.c.created_at_ns + workloads.c.running_ns
+        end_ns = case((workloads.c.is_past.is_(True), ran_until_ns), else_=latest.c.end_ns)
+        ended = func.coalesce(workloads.c.ended_at_ns, workloads.c.replaced_at_ns, end_ns).label("to_ns")
         query = select(latest.c.account_id, latest.c.tier, *own, ended).select_from(joined)
-        rows = self._connection.execute(query.where(workloads.c.is_released.is_(True))).mappings()
+        is_over = or_(latest.c.end_ns.is_not(None), workloads.c.is_past.is_(True))
+        rows = self._connection.execute(query.where(workloads.c.is_released.is_(True), is_over)).mappings()
         return [
             Past(
                 account_id=row["account_id"],

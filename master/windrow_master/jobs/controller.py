@@ -124,6 +124,7 @@ class JobController:
         self._group: asyncio.TaskGroup | None = None
         self._due = WorkQueue[JobId](clock)
         self._is_listed = False
+        self._unsure: set[JobId] = set()
         self._clusters_of: dict[JobId, ClusterId] = {}
         self._jobs_of: dict[ClusterId, JobId] = {}
         self._children: dict[JobId, set[JobId]] = {}
@@ -144,6 +145,7 @@ class JobController:
         if not self._is_listed:
             for job_id in await self._store.read(lambda uow: uow[JobRepository].living_ids()):
                 self._due.add(job_id)
+                self._unsure.add(job_id)
             self._is_listed = True
         due, looked = self._due.take(), set[JobId]()
         try:
@@ -165,6 +167,7 @@ class JobController:
         for job_id in job_ids:
             if job_id not in found or found[job_id].job.ended_at_ns is not None:
                 self._forget(job_id, found.pop(job_id, None))
+        await self._take_up([one.job for one in found.values() if one.job.job_id in self._unsure])
         for one in found.values():
             self._note(one)
         # What is to be brought in or sent goes before pieces of logs, which only may be lost.
@@ -251,12 +254,28 @@ class JobController:
     async def place(self, entry: Entry, closed: frozenset[str]) -> Started | Refused | Gone:
         """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
         that it has it."""
-        job_id = JobId(entry.entry_id)
-        found: Started | Refused | Gone = Refused(_BUG, is_for_place=False)
+        return await self._placed_once(JobId(entry.entry_id), closed)
+
+    async def _placed_once(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
+        found: Started | Refused | Gone = Refused(_BUG, is_full=False)
+        self._unsure.add(job_id)
         with self._retried(job_id, "place"):
             async with self.placing:
                 found = await self._place(job_id, closed)
+                self._unsure.discard(job_id)
         return found
+
+    async def _take_up(self, jobs: Sequence[Job]) -> None:
+        """Write down the clusters that were made for these and are in no attempt, since the Master or its database was
+        gone right after that: in the queue, where they hold what they hold, these might wait for themselves."""
+
+        def made(uow: UnitOfWork) -> list[JobId]:
+            waiting = [job for job in jobs if job.state in PLACEABLE]
+            return [one.job_id for one in waiting if lookup.is_made(uow, one.account_id, attempt_key(one))]
+
+        for job_id in await self._store.read(made) if jobs else ():
+            await self._placed_once(job_id, frozenset())
+        self._unsure.difference_update(job.job_id for job in jobs)
 
     async def _place(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
         job = await self._store.read(partial(_placeable, job_id=job_id))
@@ -410,6 +429,7 @@ class JobController:
                 self._queue.ended(entry, took_ns(job) if is_run else None, is_ok=is_ok)
         self._forget_cluster(job_id)
         self._placed.pop(job_id, None)
+        self._unsure.discard(job_id)
         self._faults.forget(job_id)
         self._log_due_ns.pop(job_id, None)
         self._until_ns.pop(job_id, None)

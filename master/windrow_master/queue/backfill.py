@@ -28,6 +28,8 @@ PASSED: Final = 256
 HOSTS_MAX: Final = 1000
 """Hosts that are looked at for a reservation, by when they joined: it need not be the best place, and whoever waits is
 still tried on all."""
+HEADS_MAX: Final = 16
+"""Entries of a class for which a reservation is sought in one look: those before may fit no host that there is."""
 NAMES_MAX: Final = 100_000
 """Owners and names whose last runs are kept; the oldest go first."""
 DRAIN: Final = "maintenance"
@@ -214,7 +216,8 @@ class Profile:
                 self._hosts[host_id].holds.pop(entry_id, None)
 
     def drain(self, host_id: str, from_ns: int, until_ns: int = FOREVER) -> None:
-        """Maintenance is planned: nothing may run on the host then. An empty span takes it back."""
+        """Maintenance is planned: nothing may run on the host then, and what was reserved there for then is reserved no
+        more. An empty span takes it back."""
         if host_id not in self._hosts:
             return
         if from_ns >= until_ns:
@@ -224,6 +227,10 @@ class Profile:
         need = Need(cards=host.cards, cpus=host.cpus, memory=host.memory)
         cards = tuple(range(host.cards))
         self._add(host_id, Hold(by=DRAIN, need=need, cards=cards, from_ns=from_ns, until_ns=until_ns))
+        holds = self._hosts[host_id].holds
+        for by in [one for one in self.reservations if one in holds]:
+            if holds[by].from_ns < until_ns and holds[by].until_ns > from_ns:
+                self.unreserve(by)
 
     def free(self, entry: Entry, now_ns: int) -> set[str]:
         """The hosts that have room for it now, whatever is planned for later. O(hosts)."""
@@ -265,7 +272,9 @@ class Profile:
             return kept
         self.unreserve(entry.entry_id)
         pools = dict[str, list[tuple[int, int, _Host]]]()
-        hosts = islice(self._fitting(entry), max(HOSTS_MAX, 2 * entry.need.hosts))
+        hosts = list(islice(self._fitting(entry), max(HOSTS_MAX, 2 * entry.need.hosts)))
+        if len(hosts) < entry.need.hosts:
+            return None
         for number, (_, host) in enumerate(hosts):
             if (at := host.first(entry, run_ns, now_ns, is_refused)) is not None:
                 pools.setdefault(host.host.pool, []).append((at, number, host))
@@ -323,17 +332,17 @@ class Look:
         times: RunTimes,
         now_ns: int,
         tries: int = TRIES,
-        is_known: Callable[[Entry], bool] = lambda _: False,
+        was_full: Callable[[Entry], bool | None] = lambda _: None,
         passed: int = PASSED,
-        reserves: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
-        """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries of
-        each class that are looked at until one starts. reserves: a free host would help an entry that was refused."""
+        """was_full: of an entry that was refused before, with nothing changed since that could help it, if that was for
+        want of room; None: of any other. passed: entries of each class that are looked at until one starts."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._is_known, self._reserves, self.passed, self._seen = is_known, reserves, passed, 0
+        self._was_full, self.passed, self._seen = was_full, passed, 0
         self._entries = queue.first(now_ns, passed)
-        self._heads: set[PriorityClass] = set()
-        self._refused: dict[_Key, int] = {}
+        self._heads: dict[PriorityClass, int] = {}
+        self._full: dict[_Key, int] = {}
+        self._own: dict[tuple[_Key, str], int] = {}
         for entry_id in [one for one in profile.reservations if not queue.is_ready(one)]:
             profile.unreserve(entry_id)
 
@@ -341,12 +350,12 @@ class Look:
         """The next entry to find a place for; None: this look is over."""
         while self._tries and (entry := next(self._entries, None)) is not None:
             self._seen += 1
-            refused_ns = self._refused.get(_key(entry), FOREVER + 1)
-            if _end(0, self._times.expected_ns(entry)) >= refused_ns:
+            key, end_ns = _key(entry), _end(0, self._times.expected_ns(entry))
+            if end_ns >= self._full.get(key, FOREVER + 1) or end_ns >= self._own.get((key, entry.leaf), FOREVER + 1):
                 continue
-            if not self._is_known(entry):
+            if (is_full := self._was_full(entry)) is None:
                 return entry
-            self._refuse(entry)
+            self._refuse(entry, is_full=is_full)
         return None
 
     @property
@@ -377,24 +386,31 @@ class Look:
                 self._profile.unreserve(one.entry.entry_id)
                 self._profile.reserve(one.entry, self._times.expected_ns(one.entry), self._now_ns)
 
-    def refused(self, entry: Entry) -> None:
-        """There is no place for it now. The first of its class that waits for one gets a reservation."""
+    def refused(self, entry: Entry, *, is_full: bool = True) -> None:
+        """There is no place for it now. The first of its class for which hosts can be reserved has them reserved.
+        is_full: for want of room; False: for a reason of its own, such as a quota, and others are not kept waiting."""
         self._tries -= 1
-        self._refuse(entry)
+        self._refuse(entry, is_full=is_full)
 
-    def _refuse(self, entry: Entry) -> None:
-        self._refused[_key(entry)] = _end(0, self._times.expected_ns(entry))
-        of, reservations = entry.priority_class, self._profile.reservations
-        if not self._reserves(entry):
+    def _refuse(self, entry: Entry, *, is_full: bool) -> None:
+        expected_ns, of = self._times.expected_ns(entry), entry.priority_class
+        if not is_full:
+            self._own[_key(entry), entry.leaf] = _end(0, expected_ns)
             self._profile.unreserve(entry.entry_id)
             return
-        if of in self._heads:
+        self._full[_key(entry)] = _end(0, expected_ns)
+        if self._heads.get(of, 0) >= HEADS_MAX:
             return
-        self._heads.add(of)
-        for one in [one.entry for one in reservations.values()]:
-            if one.priority_class is of and one.entry_id != entry.entry_id:
-                self._profile.unreserve(one.entry_id)
-        self._profile.reserve(entry, self._times.expected_ns(entry), self._now_ns)
+        reserved = list(self._profile.reservations.values())
+        others = [one for one in reserved if one.entry.priority_class is of and one.entry.entry_id != entry.entry_id]
+        for one in others:
+            self._profile.unreserve(one.entry.entry_id)
+        if self._profile.reserve(entry, expected_ns, self._now_ns) is not None:
+            self._heads[of] = HEADS_MAX
+            return
+        self._heads[of] = self._heads.get(of, 0) + 1
+        for one in others:
+            self._profile.keep(one, self._times.expected_ns(one.entry))
 
 
 _Key = tuple[Need, Hashable, PriorityClass]

@@ -84,7 +84,7 @@ class Estimator:
         """It starts: its first estimate is scored."""
         if (one := self._open.pop(entry_id, None)) is None:
             return
-        planned, waited = one.planned_ns - one.made_ns, now_ns - one.made_ns
+        planned, waited = one.planned_ns - one.made_ns, max(0, now_ns - one.made_ns)  # clocks are set back
         is_held = one.low_ns <= now_ns <= one.high_ns
         self.held, self.scored = self.held + is_held, self.scored + 1
         self._scores.append(log((waited + FLAT_NS) / (planned + FLAT_NS)))

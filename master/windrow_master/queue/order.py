@@ -27,6 +27,9 @@ from windrow_proto.errors import Conflict, NotFound
 FIRST: Final = 1000
 """Entries that are put in order for one look: 10 ms. Slurm's default_queue_depth is 100."""
 
+STALE_MAX: Final = 256
+"""Times of entries that begin later, beside twice the entries, that are of none any more: it was dropped or held."""
+
 Key = tuple[bool, int, int, str, int, str]
 """Not at the top, since when less the worth of its priority, submitted, array, index, id."""
 
@@ -306,6 +309,10 @@ class Queue:
         one.state = self._obstacle(one, now_ns)
         if one.state is Waits.BEGIN:
             heappush(self._begins, (entry.begin_ns, entry.entry_id))
+            if len(self._begins) > 2 * len(self._waiting) + STALE_MAX:
+                begins = (other.entry for other in self._waiting.values() if other.state is Waits.BEGIN)
+                self._begins = [(other.begin_ns, other.entry_id) for other in begins]
+                heapify(self._begins)
         if one.state is not Waits.READY:
             self._leave_array(entry)
         elif self._admits(one):

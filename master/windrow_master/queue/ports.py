@@ -20,11 +20,12 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is no place for an entry now. said: why, for whoever asked for it. is_for_place: a host that is freed can
-    help; False of a quota, of money, of a host that is not there: no place is kept for it."""
+    """There is no place for an entry now. said: why, for whoever asked for it. is_full: for want of hosts with room, so
+    that what waits may have them reserved; False: of a quota, of money, of a host that is not there: it may not start
+    wherever there is room."""
 
     said: str
-    is_for_place: bool = True
+    is_full: bool = True
 
     @classmethod
     def by(cls, error: WindrowError, closed: frozenset[str]) -> "Refused":

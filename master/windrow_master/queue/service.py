@@ -26,7 +26,7 @@ from windrow_master.store.unit import DATABASE_FAULTS
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ports import Clock
-from windrow_proto.units import SECOND
+from windrow_proto.units import MINUTE, SECOND
 
 LOOK_NS: Final = SECOND // 4
 """Between two looks, at least: what happens until then shares the next one."""
@@ -38,9 +38,14 @@ AGAIN_MAX_NS: Final = 30 * SECOND
 RETRIES_MAX: Final = 8
 """Refused shapes that are tried again in one look: half of its tries, so that those in front do not keep others from
 being tried at all."""
+RETRIES_FIRST: Final = RETRIES_MAX // 2
+"""Of these for shapes that had their turn in this round, in which each that is due is tried again once: something may
+be freed before every look, and those in front may be too large for all of it."""
+CHANGES_MAX: Final = 500
+"""Changes that are made without a pause for all else that the Master does: 50 ms."""
 DEEP_MAX: Final = 4096
 """Entries of a class that a look passes at most: each that comes to its last one in vain is followed by one of twice as
-many, so that what fits is found behind any number of others. 40 ms a class."""
+many, so that what fits is found behind thousands of others. 40 ms a class."""
 ESTIMATE_NS: Final = 30 * SECOND
 ESTIMATE_SOON_NS: Final = 3 * SECOND
 """After the last estimate, where something was put since."""
@@ -60,13 +65,14 @@ _Shape = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class _Tries:
-    """Of a shape that found no place. pools: where it could run; freed: something was given back there since.
-    is_for_place: as of `Refused`."""
+    """Of a shape that found no place. pools: where it could run; answer: to the last try; round: of that try; freed:
+    something was given back there since."""
 
     wait_ns: int
     due_ns: int
     pools: frozenset[str]
-    is_for_place: bool
+    answer: Refused
+    round: int
     freed: bool = False
 
 
@@ -111,11 +117,12 @@ class QueueService:
         self._alike: dict[_Shape, set[str]] = {}
         self._wanted_leaves: set[str] = set()
         self._rooms: dict[Hashable, Room] = {}
-        self._ranked: list[tuple[int, str]] = []
+        self._ranked: list[tuple[int, str]] | None = []
         self._reservations: Mapping[str, Reservation] = {}
         self._is_planning = False
         self._tries: dict[_Shape, _Tries] = {}
         self._retries, self._depth, self._is_behind = 0, PASSED, False
+        self._round, self._round_goes_on, self._is_denied = 0, False, False
         self._closes: dict[str, int] = {}
         self._runs: dict[str, dict[str, Entry]] = {}
         self._hosts: dict[str, set[str]] = {}
@@ -125,6 +132,7 @@ class QueueService:
         self._places: dict[str, int] = {}
         self._estimate_due_ns = self._estimate_soon_ns = 0
         self._is_charged = False
+        self._offset_ns = clock.wall_ns() - clock.monotonic_ns()
         self._faults = Boundary("queued", DATABASE_FAULTS)
         self._due = WorkQueue[str](clock)
         self._due.add(LOOK)
@@ -200,6 +208,8 @@ class QueueService:
         """The first in the order in which they are to start, then those that are not ready. leaves: of these alone.
         after: the rank of the last one before these."""
         found = list[Standing]()
+        if self._ranked is None:
+            self._ranked = sorted((self._places.get(one, NO_PLACE), one) for one in self._sources)
         for _, entry_id in self._ranked[bisect_right(self._ranked, after) :]:
             try:
                 if leaves is None or self.queue.entry(entry_id).leaf in leaves:
@@ -242,11 +252,15 @@ class QueueService:
             self._rooms[key] = room(self.profile, entry, run_ns, now_ns)
         # While a plan is made, the thread has the profile.
         reservations = self._reservations if self._is_planning else self.profile.reservations
+        said = why(self.queue, reservations, self._rooms.get(key), entry_id, place, now_ns)
         starts = state is Waits.READY and self.queue.shares.never(entry.leaf, entry.cost) is None
+        known = self._tries.get(_shape(entry)) if starts else None
+        if known is not None and not known.answer.is_full:  # a place that is free would not help it
+            said, starts = known.answer.said, False
         return Standing(
             entry=entry,
             state=state,
-            why=why(self.queue, reservations, self._rooms.get(key), entry_id, place, now_ns),
+            why=said,
             factors=self.queue.factors(entry_id, now_ns),
             place=place,
             estimate=self._estimates.get(entry_id) if starts else None,
@@ -260,7 +274,9 @@ class QueueService:
         await self._catch_up()
         await self._add_leaves()
         changes, self._changes = self._changes, []  # nothing is awaited since: their leaves are there
-        for change in changes:
+        for number, change in enumerate(changes, 1):
+            if not number % CHANGES_MAX:
+                await asyncio.sleep(0)
             with ends_alone("queue_change"):
                 change()
         self._rooms = {}
@@ -273,7 +289,7 @@ class QueueService:
         now_ns = self._clock.wall_ns()
         ready = self.queue.first(now_ns, FIRST, is_capped=False)
         self._places = {entry.entry_id: at for at, entry in enumerate(ready, 1)}
-        self._ranked = sorted((self._places.get(one, NO_PLACE), one) for one in self._sources)
+        self._ranked = None
         self._plan_next()
 
     async def _estimate(self) -> None:
@@ -302,20 +318,25 @@ class QueueService:
 
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
-        of = self.queue, self.profile, self.times
-        return Look(*of, now_ns, is_known=self._is_known, passed=depth, reserves=self._reserves)
+        offset_ns = now_ns - self._clock.monotonic_ns()
+        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: what is reserved is for other times
+            for entry_id in list(self.profile.reservations):
+                self.profile.unreserve(entry_id)
+        self._offset_ns = offset_ns
+        return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 
     async def _look(self) -> None:
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
+        self._is_denied = self._round_goes_on = False
         own = set[str]()
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
-            answer: Started | Refused | Gone = Refused(MET_BUG, is_for_place=False)
+            answer: Started | Refused | Gone = Refused(MET_BUG, is_full=False)
             with self._faults.around(entry.entry_id, "place"):
                 # What is free since the last news is for whoever comes first, who will be tried once more.
                 newer = self._feed.touched() - own if self._is_behind else frozenset[str]()
                 answer = await self._sources[entry.entry_id].place(entry, look.closed(entry) | newer)
-            if isinstance(answer, Gone):
+            if isinstance(answer, Gone) or (isinstance(answer, Started) and not answer.hosts):
                 self._drop(entry.entry_id)
                 self._run_after_all(entry.entry_id)
                 look = self._new_look()
@@ -325,13 +346,14 @@ class QueueService:
                 self._started(look, entry, answer)
             else:
                 self._is_behind = True
+                look.refused(entry, is_full=answer.is_full)
                 self._refuse(entry, answer)
-                look.refused(entry)
                 await self._tell(entry, answer.said)
         is_vain = look.is_at_end and not starts
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
         is_deeper = is_vain and look.passed < self._depth
-        if starts == STARTS_MAX or look.is_spent or not self._retries or is_deeper:  # half of the time is for all else
+        self._round += not self._round_goes_on
+        if starts == STARTS_MAX or look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
 
     def _started(self, look: Look, entry: Entry, answer: Started) -> None:
@@ -345,29 +367,30 @@ class QueueService:
         self._hosts[entry.entry_id] = set(answer.hosts)
         self._starts += 1
         self._started_as[entry.entry_id] = self._starts
+        self._feed.read_again(answer.hosts)  # of a place that was made before a restart the rows said it was another's
         self._forget(entry.entry_id)
 
-    def _is_known(self, entry: Entry) -> bool:
-        """True if it is not yet time to try this shape again."""
+    def _was_full(self, entry: Entry) -> bool | None:
+        """As of Look: None where it is time to try this shape again."""
         known = self._tries.get(_shape(entry))
         if known is None:
-            return False
-        if not self._retries or not (known.freed or known.due_ns <= self._clock.monotonic_ns()):
+            return None
+        is_due, had_its_turn = known.freed or known.due_ns <= self._clock.monotonic_ns(), known.round == self._round
+        if not is_due or self._retries <= (RETRIES_FIRST if had_its_turn else 0):
             self._is_behind = True
-            return True
+            self._is_denied |= is_due
+            self._round_goes_on |= is_due and not had_its_turn
+            return known.answer.is_full
         self._retries -= 1
-        known.freed = False
-        return False
-
-    def _reserves(self, entry: Entry) -> bool:
-        known = self._tries.get(_shape(entry))
-        return known is None or known.is_for_place
+        known.freed, known.round = False, self._round
+        return None
 
     def _refuse(self, entry: Entry, answer: Refused) -> None:
         before = self._tries.get(_shape(entry))
         wait_ns = AGAIN_FIRST_NS if before is None else min(2 * before.wait_ns, AGAIN_MAX_NS)
         due_ns = self._clock.monotonic_ns() + wait_ns
-        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer.is_for_place)
+        of_round = self._round if before is None else before.round
+        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer, of_round)
 
     async def _tell(self, entry: Entry, said: str) -> None:
         """Tell all that are like it why they wait."""

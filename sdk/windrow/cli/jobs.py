@@ -1,6 +1,6 @@
 """`windrow job`: submit a command, a script or a folder; look, hold, follow the log, fetch what it left, cancel."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -108,6 +108,12 @@ def _acted(context: typer.Context, job: str, verb: str, states: Sequence[str], a
     say(said + state_text(resolving.job_label(items[0]), items[0]["state"], held))
 
 
+def _each_id(api: Client, names: Iterable[str]) -> list[str]:
+    """The ids of these jobs; a name that an array has means all of it. Raises NotFound, InvalidInput."""
+    found = ((name, job_id(api, name)) for name in names)
+    return [each for name, one in found for each in ([one] if name == one else api.whole_array(name, one))]
+
+
 def script_command(script: Path) -> list[str]:
     """How a script is run, by its name's end. Raises InvalidInput."""
     runner = {".py": "python", ".sh": "sh"}.get(script.suffix)
@@ -163,7 +169,7 @@ def job_submit(
         "name": name_from(script.name if script else command[0]) if asked["name"] is None else asked["name"],
         "env": variables(command, env, env_file),
         "await_files": files or script is not None,
-        **{name: [job_id(api, one) for one in asked[name] or []] or None for name in AFTER},
+        **{name: _each_id(api, asked[name] or []) or None for name in AFTER},
         **(parse_array(array) if array is not None else {}),
         "begin_at": asked["begin_at"] and parse_begin(asked["begin_at"], datetime.now().astimezone()),
         "host_id": resolving.host(api, asked["host_id"]),

@@ -8,7 +8,9 @@ import pytest
 
 from tests.support.wired import answers
 from tests.unit.clusters.test_nominations import over
+from tests.unit.clusters.test_stopping import runs_again, start, stopped
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, Market, market_world, principal
+from windrow_master.clusters import queue_feed
 from windrow_master.clusters.entries import entry_of
 from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
@@ -26,7 +28,7 @@ from windrow_master.queue.model import Entry
 from windrow_master.queue.ports import HostNews, News
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.ids import AccountId, HostId
-from windrow_proto.units import MINUTE, Microcents
+from windrow_proto.units import DAY, MINUTE, SECOND, Microcents
 
 GPU = HostId("host_gpu")
 ASKED: dict[str, Any] = {"image": "busybox", "gpus": 1}
@@ -200,6 +202,20 @@ async def test_what_was_had_and_given_back_is_charged_after_a_start(tmp_path: Pa
         assert await feed.past(m.clock.wall_ns()) == []
 
 
+async def test_each_run_of_what_was_stopped_is_charged_once_after_a_start_and_its_rest_never(tmp_path: Path):
+    with market_world(tmp_path) as m:
+        feed, began_ns = feed_of(m), m.clock.wall_ns()
+        cluster_id = await stopped(m, 600)
+        m.clock.advance(6 * DAY)
+        await start(m, cluster_id)
+        spec = await runs_again(m, cluster_id)
+        (one,) = await feed.past(began_ns)
+        assert (one.from_ns, one.to_ns) == (began_ns, began_ns + 10 * MINUTE)
+        await m.ended(cluster_id, spec, 2, 30)
+        took = sorted(one.to_ns - one.from_ns for one in await feed.past(began_ns))
+        assert took == [30 * SECOND, 10 * MINUTE]
+
+
 async def test_a_request_waits_for_the_pools_that_suit_it(tmp_path: Path):
     with market_world(tmp_path) as m:
         feed = feed_of(m)
@@ -220,6 +236,20 @@ async def test_a_request_waits_for_the_pools_that_suit_it(tmp_path: Path):
         assert feed.need(asked(host_id=GPU)).pools == frozenset()
 
 
+async def test_requests_that_differ_in_amounts_are_fitted_to_the_kinds_of_hosts_once(tmp_path: Path):
+    with market_world(tmp_path) as m:
+        feed = feed_of(m)
+        m.join(GPU, gpus=8)
+        await seen(feed)
+        amounts = [{"gpus": gpus, "cpus": gpus + 1, "memory_bytes": gpus << 30} for gpus in range(1, 9)]
+        assert len({feed.need(asked(**one)).pools for one in amounts}) == len(feed._pools._shapes) == 1
+        (price,) = {one.price_per_hour for kind in feed._pools._kinds for one in kind.slots if not one.is_gpu}
+        for cpus in (1, 3):
+            dear = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price)))
+            cheap = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price - 1)))
+            assert len(dear.pools) == 2 and cheap.pools == {"hosts that suit"}
+
+
 async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
     with market_world(tmp_path) as m:
         feed = feed_of(m)
@@ -227,6 +257,20 @@ async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
         pool = by_id(await seen(feed))[GPU].host.pool
         assert feed.need(asked(image=None)).pools == {pool}
         assert feed.need(asked(STRANGER, image=None)).pools == {"hosts that suit"}
+
+
+async def test_after_too_many_kinds_all_hosts_are_read_anew_and_keep_no_old_name(tmp_path: Path, monkeypatch):
+    with market_world(tmp_path) as m:
+        feed = feed_of(m)
+        m.join(HostId("host_simulated"), gpus=1, simulated=True)
+        m.join(GPU, gpus=1)
+        await seen(feed)
+        monkeypatch.setattr(queue_feed, "POOLS_MAX", 1)
+        m.join(HostId("host_more"), gpus=2)
+        news = await seen(feed)
+        assert by_id(news).keys() == {HOST, HostId("host_simulated"), GPU, HostId("host_more")}
+        assert news.has_new_pools
+        assert feed.need(asked()).pools == {by_id(news)[GPU].host.pool}
 
 
 async def test_a_new_kind_of_host_is_told(tmp_path: Path):

@@ -305,7 +305,7 @@ async def test_of_hosts_that_are_kept_nobody_is_told_that_they_have_not_what_it_
     answer = await m.clusters.waiting.place(entry, frozenset({GPU}))
     assert isinstance(answer, NotNow)
     said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
-    assert (answer.said, answer.is_for_place) == (said, True)
+    assert (answer.said, answer.is_full) == (said, True)
 
 
 async def test_what_does_not_wait_gets_no_host_that_is_kept_for_what_does(m: Market):

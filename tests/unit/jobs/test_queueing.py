@@ -4,14 +4,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.clusters.world import HOST, OPERATOR, OTHER, STRANGER, principal
-from tests.unit.jobs.world import FOLDER, once, world
+from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, principal
+from tests.unit.jobs.world import FOLDER, Feed, once, world
 from windrow_master.clusters.messages import EntryOf
 from windrow_master.jobs import answers
 from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.queue.order import Waits
+from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
+from windrow_master.queue.repository import QuotaRepository
+from windrow_master.queue.shares import ROOT, Node
+from windrow_master.queue.shares import WHOLE as INSTALLATION
 from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -413,3 +417,35 @@ async def test_bad_requests_of_the_queue_change_nothing(tmp_path) -> None:
             with pytest.raises(NotFound):
                 await it.submit(**{way: ("job_none",)})
         assert len(await it.jobs.list(principal(), None, 10)) == 1
+
+
+async def test_a_job_whose_cluster_was_made_before_a_restart_does_not_wait_for_itself(tmp_path, monkeypatch) -> None:
+    async def half(_, leaves):
+        return [Node(node_id=one, parent=ROOT, ceiling=INSTALLATION // 2) for one in leaves]
+
+    monkeypatch.setattr(Feed, "nodes", half)
+    async with world(tmp_path) as it:
+        for host in (HOST, OTHER):
+            it.market.join(host)
+        job = await it.submit(**WHOLE)
+        await it.tick()
+        made = (await it.get(job)).attempts[0].cluster_id
+        # As if the write after the creation had never been: the row is Queued without an attempt.
+        it.market.write(lambda uow: uow[JobRepository].save(replace(job, state=S.QUEUED)))
+        it.start_again()
+        await it.tick(2)
+        assert [one.cluster_id for one in (await it.get(job)).attempts] == [made]
+        assert len(it.queue) == 0
+
+
+async def test_a_job_above_a_quota_keeps_no_job_of_another_project_that_asks_for_the_same_waiting(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        above = await it.submit(image="busybox", **WHOLE)
+        quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.CLUSTERS, limit=0)
+        it.market.write(lambda uow: uow[QuotaRepository].save(quota))
+        others = [await it.submit(image="busybox", who=principal(STRANGER), **WHOLE) for _ in range(2)]
+        for host in (HOST, OTHER):
+            it.market.join(host)
+        await it.tick(2)
+        assert [(await it.jobs.get(principal(STRANGER), one.job_id)).job.state for one in others] == [S.STARTING] * 2
+        assert it.queue.standing(above.job_id).why.startswith("Quota clusters of the project")

@@ -97,6 +97,15 @@ def test_a_host_that_leaves_shrinks_or_is_told_twice() -> None:
     assert profile.free(entry("small"), BEGAN) == {"h1"}
 
 
+def test_maintenance_that_is_planned_for_the_time_of_a_reservation_sends_it_elsewhere() -> None:
+    profile, one = profile_of((10,) * 8, (30,) * 8), entry("head", 8)
+    assert start(profile, one) == (10, ["h0"])
+    profile.drain("h0", BEGAN + 70 * MINUTE)
+    assert start(profile, one) == (10, ["h0"]), "it ends before"
+    profile.drain("h0", BEGAN + 69 * MINUTE)
+    assert start(profile, one) == (30, ["h1"])
+
+
 def test_maintenance_is_taken_back_by_an_empty_span() -> None:
     profile = profile_of(())
     profile.drain("h0", BEGAN + HOUR)

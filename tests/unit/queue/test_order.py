@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.queue.cluster import BEGAN, job, projects, tree
 from windrow_master.queue.model import End, Entry, PriorityClass, When
-from windrow_master.queue.order import Queue, Waits
+from windrow_master.queue.order import STALE_MAX, Queue, Waits
 from windrow_master.queue.shares import Node
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
 from windrow_proto.units import DAY, HOUR, MINUTE
@@ -51,6 +51,17 @@ def test_an_entry_begins_at_its_time_and_its_age_counts_from_then() -> None:
     assert names(queue, BEGAN + HOUR) == ["now", "later"]
     assert queue.due_ns() is None
     assert queue.factors("later", BEGAN + HOUR).age == 0
+
+
+def test_times_of_what_was_dropped_or_held_before_it_began_are_not_kept() -> None:
+    queue = queue_of(entry("later", begin_ns=BEGAN + HOUR))
+    for _ in range(2 * STALE_MAX):
+        queue.put(entry("gone", begin_ns=BEGAN + 10_000 * DAY), BEGAN)
+        queue.hold("later", "ada", BEGAN)
+        queue.release("later", BEGAN)
+        queue.drop("gone")
+    assert len(queue._begins) <= STALE_MAX + 4
+    assert (queue.due_ns(), names(queue, BEGAN + HOUR)) == (BEGAN + HOUR, ["later"])
 
 
 def test_factors_are_the_place_in_numbers() -> None:

@@ -14,7 +14,14 @@ from windrow_master.queue.backfill import PASSED, TRIES, Host
 from windrow_master.queue.model import FOREVER, MILLI, Amounts, Entry, Need, PriorityClass, When
 from windrow_master.queue.order import Waits
 from windrow_master.queue.ports import Charge, Gone, HostNews, News, Refused, Run, Started
-from windrow_master.queue.service import AGAIN_FIRST_NS, AGAIN_MAX_NS, ESTIMATE_NS, STARTS_MAX, QueueService
+from windrow_master.queue.service import (
+    AGAIN_FIRST_NS,
+    AGAIN_MAX_NS,
+    ESTIMATE_NS,
+    RETRIES_MAX,
+    STARTS_MAX,
+    QueueService,
+)
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.errors import NotFound, StorageFailed
 from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
@@ -23,7 +30,8 @@ from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 @dataclass
 class Fleet:
     """A fleet in memory: the queue's feed, and the source of its entries. runs: by host and entry. tried: every entry
-    that was to be placed."""
+    that was to be placed. own: the answers to leaves that may have nothing; nowhere, made: entries that start on no
+    host, or on one where they have their place already."""
 
     hosts: dict[str, Host] = field(default_factory=dict)
     runs: dict[str, dict[str, Run]] = field(default_factory=dict)
@@ -36,6 +44,9 @@ class Fleet:
     raises: dict[str, BaseException] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
     poor: set[str] = field(default_factory=set)
+    own: dict[str, str] = field(default_factory=dict)
+    nowhere: set[str] = field(default_factory=set)
+    made: dict[str, str] = field(default_factory=dict)
     now_ns: int = START_NS
     has_new_pools: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -115,7 +126,11 @@ class Fleet:
         if entry.entry_id in self.over:
             return Gone()
         if entry.entry_id in self.poor:
-            return Refused("no money", is_for_place=False)
+            return Refused("no money", is_full=False)
+        if (said := self.own.get(entry.leaf)) is not None:
+            return Refused(said, is_full=False)
+        if entry.entry_id in self.nowhere or entry.entry_id in self.made:
+            return Started(entry, tuple(self.made.get(entry.entry_id, "")))
         found = [one for one in self.hosts if one not in closed and self._fits(one, entry)][: entry.need.hosts]
         if len(found) < entry.need.hosts:
             return Refused("no host fits")
@@ -324,6 +339,101 @@ async def test_hosts_that_free_up_all_the_time_do_not_starve_what_was_never_trie
         w.fleet.start("busy", entry(f"short{number}"))
         await w.look(after_ns=SECOND // 4)
     assert "fits" in w.fleet.running()
+
+
+@pytest.mark.parametrize("count", [RETRIES_MAX, 3 * RETRIES_MAX])
+async def test_what_is_freed_before_every_look_is_tried_by_all_that_were_refused_and_not_by_the_first_alone(w, count):
+    w.fleet.join("busy", cards=8)
+    for card in range(8):
+        w.fleet.start("busy", entry(f"short{card}"))
+    w.put(*shapes([f"large{at:02}" for at in range(count)], cards=8))
+    w.put(entry("fits", limit_ns=SECOND, submitted_ns=START_NS + HOUR))
+    await w.look(8, after_ns=SECOND // 4)
+    w.fleet.end("short0")
+    for _ in range(3 * count):
+        w.fleet.end("short1")
+        w.fleet.start("busy", entry("short1"))
+        await w.look(after_ns=SECOND // 4)
+        if "fits" in w.fleet.running():
+            break
+    assert "fits" in w.fleet.running()
+
+
+async def test_what_its_own_limits_refuse_keeps_nobody_waiting_nor_any_host_and_says_so(w: World):
+    w.fleet.join("a", cards=3)
+    w.fleet.own = {"poor": "Above its quota."}
+    w.put(entry("r1", leaf="rich", is_top=True), entry("p1", leaf="poor"))
+    w.put(*(entry(name, leaf="rich", submitted_ns=START_NS + 1) for name in ("r2", "r3")))
+    await w.look(3, after_ns=ESTIMATE_NS)
+    assert w.fleet.running() == {"r1", "r2", "r3"}
+    assert not w.queue.profile.reservations
+    assert (w.queue.standing("p1").why, w.queue.standing("p1").estimate) == ("Above its quota.", None)
+    w.fleet.own = {}
+    w.fleet.end("r1")
+    await w.look(after_ns=SECOND)
+    assert "p1" in w.fleet.running()
+
+
+async def test_what_fits_no_host_that_there_is_takes_the_reservation_from_nobody(w: World):
+    w.fleet.join("a", cards=8)
+    w.put(*(entry(f"runs{at}", limit_ns=HOUR, priority_class=PriorityClass.URGENT) for at in range(4)))
+    await w.look()
+    wide = entry("wide", hosts=2, submitted_ns=START_NS + 1)
+    elsewhere = entry("elsewhere", need=Need(cards=1, only=frozenset({"offline"})))
+    w.put(entry("larger", cards=16), wide, elsewhere, entry("large", cards=8, submitted_ns=START_NS + 2))
+    for _ in range(3):
+        await w.look(after_ns=SECOND)
+        assert list(w.queue.profile.reservations) == ["large"]
+    w.put(entry("small", submitted_ns=START_NS + 3))
+    await w.look()
+    assert "small" not in w.fleet.running()
+
+
+async def test_a_start_on_no_host_is_over_and_it_can_be_put_again(w: World):
+    w.fleet.join("a", cards=1)
+    w.fleet.nowhere = {"job"}
+    w.put(entry("job"))
+    await w.look()
+    assert (w.held("project"), len(w.queue)) == (0, 0)
+    w.fleet.nowhere = set()
+    w.put(entry("job", released_ns=START_NS + 9))
+    await w.look()
+    assert w.fleet.running() == {"job"}
+
+
+async def test_a_place_that_rows_gave_to_another_entry_before_counts_once(w: World):
+    w.fleet.join("a", cards=2)
+    w.fleet.start("a", entry("cluster"))
+    await w.look()
+    w.put(job := entry("job"))
+    w.fleet.runs["a"] = {"cluster": Run(entry("cluster"), (0,), START_NS)}
+    w.fleet.made = {"job": "a"}
+    await w.look()
+    w.fleet.runs["a"] = {"job": Run(job, (0,), START_NS)}
+    await w.look()
+    assert w.held("project") == MILLI
+
+
+async def test_a_clock_that_is_set_back_keeps_nothing_from_its_place(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs", limit_ns=HOUR), entry("waits", submitted_ns=START_NS + 1))
+    await w.look(2, after_ns=ESTIMATE_NS)
+    w.clock._wall_ns -= 365 * DAY
+    w.fleet.end("runs")
+    await w.look()
+    assert w.fleet.running() == {"waits"}
+
+
+async def test_what_was_reserved_by_a_clock_that_was_wrong_is_reserved_anew(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs", limit_ns=HOUR), entry("waits", submitted_ns=START_NS + 1))
+    w.clock._wall_ns += 3650 * DAY
+    await w.look()
+    w.clock._wall_ns -= 3650 * DAY
+    w.fleet.runs["a"]["runs"] = Run(entry("runs", limit_ns=HOUR), (0,), START_NS)
+    w.fleet._touched.add("a")
+    await w.look(after_ns=SECOND)
+    assert w.queue.profile.reservations["waits"].start_ns == START_NS + HOUR
 
 
 async def test_more_than_one_look_can_start_are_started_in_the_next_ones(w: World):
@@ -604,7 +714,7 @@ async def test_a_standing_says_why_by_what_is_free(w: World):
     await w.look()
     assert w.queue.standing("never").why == "1st in the queue: no host has 1 GPU of t4 free."
     assert w.queue.standing("second").place == 2
-    assert w.queue.standing("second").why.startswith("2nd in the queue: no host has 1 GPU")
+    assert w.queue.standing("second").why.startswith("2nd in the queue: it has a reservation on a")
 
 
 async def test_what_waits_is_fitted_again_when_a_new_kind_of_host_comes(w: World):

@@ -69,6 +69,29 @@ def test_who_submits_what_cannot_run_now_reads_why_at_once(
     )
 
 
+def test_after_the_name_of_an_array_is_after_all_of_it_and_after_an_id_after_one_job(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ids, sent = [f"job_{at:032x}" for at in range(3)], list[dict[str, object]]()
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.method == "POST":
+            sent.append(json.loads(request.content))
+            return httpx2.Response(201, json={"jobs": [{"id": "job_1", "refusal": None}]})
+        if request.url.path.endswith("/me"):
+            return httpx2.Response(200, json={"account": {"id": "account_1", "name": "lab"}, "roles": []})
+        of = {"name": "train", "account_id": "account_1", "group_id": ids[0], "state": "Queued"}
+        rows = [of | {"id": one, "array_index": at} for at, one in enumerate(ids)]
+        one = next((row for row in rows if request.url.path.endswith(row["id"])), None)
+        return httpx2.Response(200, json=one or {"items": rows[::-1], "next_cursor": None})
+
+    for name in ("train", ids[1]):
+        told = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(answer))
+        monkeypatch.setattr(jobs, "client", lambda context, told=told: context.with_resource(told))
+        get_command(app)(["job", "submit", "--no-files", "--after", name, "--", "true"], standalone_mode=False)
+    assert [one["after"] for one in sent] == [ids[::-1], [ids[1]]]
+
+
 def test_a_login_is_read_from_its_file_and_sent_with_the_limits_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -188,6 +188,20 @@ def test_what_is_asked_for_is_what_the_master_gets_and_the_folder_follows(tmp_pa
     }  # fmt: skip
 
 
+def test_after_the_name_of_an_array_is_after_all_its_jobs_each_as_it_was_run_last() -> None:
+    class Arrays(Taker):
+        def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            if (request.method, request.url.path.removeprefix("/api/v1")) != ("GET", "/jobs"):
+                return super().__call__(request)
+            rows = [("job_9", "a", 1), ("job_8", "a", 2), ("job_7", "a", 1), ("job_6", "a", 0), ("job_5", "old", 0)]
+            items = [job("Running", id=one, group_id=of, array_index=at) for one, of, at in rows]
+            return httpx2.Response(200, json={"items": items, "next_cursor": None})
+
+    taker = Arrays()
+    platform(taker).submit(["true"], folder=None, after=["train", "job_7"])
+    assert taker.body["after"] == ["job_9", "job_8", "job_6", "job_7"]
+
+
 def test_without_a_folder_it_starts_at_once_also_asynchronously() -> None:
     taker = Taker()
     found = asyncio.run(platform(taker).aio_submit(["true"], folder=None, name="first"))
