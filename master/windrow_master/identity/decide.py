@@ -107,6 +107,8 @@ def judge_join(
         return Repeat() if known.csr_sha256 == csr_sha256 else Rejoin(1)
     if known is None:
         return Admit()
+    if known.purchase_id != token.purchase_id:
+        return Refuse(Conflict("This host was bought for another purchase, or was not bought.", subject=known.id))
     if known.account_id != token.account_id or known.role is not role:
         return Refuse(Conflict("This key has joined for another account or in another role.", subject=known.id))
     return Rejoin(known.generation + 1)

@@ -261,7 +261,8 @@ class Standing(StrEnum):
 class JoinToken:
     """A single-use ticket for one host or Access of an account, known by the SHA-256 of its text only.
 
-    made_by: the API token that asked for it; None for those of older releases.
+    made_by: the API token that asked for it; None for those of older releases, and for the Master's own. purchase_id:
+    of the machine that it was made for, which was bought at a provider; None: for any.
     """
 
     id: TokenId
@@ -274,6 +275,7 @@ class JoinToken:
     used_by: str | None
     revoked_at_ns: int | None
     made_by: TokenId | None = None
+    purchase_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +285,8 @@ class Member:
     generation counts its certificates from 1; csr_sha256 is of the request that the newest one answered.
     used_generation: the newest with which it has been heard (0: only the first, if any); older ones are refused.
     restored_at_ns: when this record came from a backup that may lack renewals: until the member has come with a newer
-    certificate than the record knows, once, it may. None: the record is whole.
+    certificate than the record knows, once, it may. None: the record is whole. purchase_id: of the purchase that it is
+    the machine of, bought at a provider; None: nobody bought it.
     """
 
     id: str
@@ -302,6 +305,7 @@ class Member:
     joined_at_ns: int
     used_generation: int = 0
     restored_at_ns: int | None = None
+    purchase_id: str | None = None
 
     def is_in_force(self, now_ns: int) -> bool:
         """Return whether its certificate is honoured and has not ended."""
@@ -322,7 +326,7 @@ class SignedRegions:
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
-    """The answer to a member that joins or renews."""
+    """The answer to a member that joins or renews. is_bought: it is a machine that was bought at a provider."""
 
     id: str
     generation: int
@@ -332,6 +336,7 @@ class JoinAnswer:
     regions: SignedRegions
     not_after_ns: int
     trunk_addresses: tuple[str, ...]
+    is_bought: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ _WORDS: Final = {
     "delivery": "given_up",
     "evidence": "put_aside",
     "fleet": "not_heard",
-    "host": "active changed default_image draining enrolled joined kept_back link_misused listed lost maintenance "
+    "host": "active changed default_image draining enrolled gone joined kept_back link_misused listed lost maintenance "
     "misuse moved online place proof_failed proof_unfinished proved proving quarantined reports_too_much retired "
     "suspect unverified verified verify_failed verifying",
     "identity_provider": "set",
