@@ -40,6 +40,11 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
+from windrow_master.hybrid.backends.bootstrap import reachability
+from windrow_master.hybrid.backends.kinds import KINDS
+from windrow_master.hybrid.purchases.backends import BackendService
+from windrow_master.hybrid.purchases.hosts import BoughtHosts
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry, limits
 from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
@@ -69,6 +74,7 @@ from windrow_master.network.reachability import ReachabilityService
 from windrow_master.network.terminals import TerminalService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
+from windrow_master.onboarding.join_line import join_line
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import CLI, Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService, Simulator
@@ -129,6 +135,8 @@ from windrow_proto.units import SECOND
 from windrow_proto.version import VERSION
 
 ACCESS_NEWS_EVERY_NS: Final = SECOND
+MARKET_ID_HEX: Final = 32
+"""Digits of the hash of the market's certificate in the tags of what it buys: they outlive any database."""
 
 
 class KeysUnusable(StorageFailed):
@@ -244,6 +252,7 @@ class Master:
         yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
+        yield services.purchases.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -450,6 +459,29 @@ class _Parts:
     @cached_property
     def price_book(self) -> PriceBook:
         return self.settings.price_book()
+
+    @cached_property
+    def backends(self) -> BackendService:
+        return BackendService(
+            self.store,
+            self.clock,
+            self.identity.seal_key,
+            KINDS,
+            lambda kind, settings, secrets: KINDS[kind].open(settings, secrets, self.clock, self.price_book),
+            lambda: reachability(self.reached.https_url),
+        )
+
+    @cached_property
+    def purchases(self) -> PurchaseService:
+        reached = self.reached
+        hosts = BoughtHosts(
+            self.identity,
+            self.fleet,
+            self.market,
+            lambda token: join_line(reached.https_url, reached.https_pin(), token),
+        )
+        market_id = self.identity.ca_sha256[:MARKET_ID_HEX]
+        return PurchaseService(self.store, self.clock, self.backends, hosts, market_id)
 
     @cached_property
     def fair_shares(self) -> ShareService:
@@ -679,6 +711,8 @@ class _Parts:
             https_pin=self.reached.https_pin,
             shows_own_certificate=self.reached.shows_own_certificate,
             registry=self.registry,
+            backends=self.backends,
+            purchases=self.purchases,
             price_book=self.price_book,
             router=Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
             alerts=self.alerts,
@@ -713,6 +747,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
+    messages.on(identity_says.HostJoined, parts.purchases.joined)
     _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
@@ -724,7 +759,8 @@ def _register(parts: _Parts) -> None:
     messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     messages.on(fleet_says.HostLeaving, lambda uow, it: parts.jobs.handovers.host_leaving(uow, it))
     messages.on(fleet_says.HostLeaving, lambda uow, it: uow.after_commit(lambda: fleet.presence.leaving(it.host_id)))
-    messages.answer(fleet_says.InstanceOf, lambda uow, it: "")
+    messages.on(fleet_says.HostLeaving, parts.purchases.leaving)
+    messages.answer(fleet_says.InstanceOf, parts.purchases.instance_of)
     messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
     messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))
@@ -739,7 +775,10 @@ def _register(parts: _Parts) -> None:
     messages.answer(queue_asks.HeldBelow, quota_use.held)
     messages.answer(queue_asks.WaitingBelow, job_answers.waiting_below)
     messages.answer(SecretUsers, job_answers.secret_users)
-    messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
+    messages.answer(
+        cluster_says.HostLimits,
+        lambda uow, it: closings(uow, {**limits(uow, it), **parts.purchases.limits(uow, it)}),
+    )
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)

@@ -38,6 +38,11 @@ ORGANISATION_ROLES = frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ORG_BILLING
 PROJECT_ROLES = ALL_ROLES - INSTALLATION_ROLES - ORGANISATION_ROLES
 MARKET_ROLES = frozenset({Role.RENTER, Role.PROVIDER})
 """Roles of a project that operators give or keep back: its members have them only where the project has them."""
+BUYER_ACCOUNT: Final = AccountId("account_buyer")
+"""The Master's own, which the machines belong to that it buys at providers: it has no token. Its hosts are neither
+proved nor challenged: their provider vouches for them."""
+BUYER_NAME: Final = "machines bought by the Master"
+"""Its name, wherever people see it."""
 SERVICE_ROLES = PROJECT_ROLES - {Role.ADMIN}
 """Roles that a service account may have: people alone decide about people."""
 

@@ -128,7 +128,9 @@ class BackendService:
         def change(uow: UnitOfWork) -> None:
             row = find_backend(uow, name)
             if living := len(uow[PurchaseRepository].machines(name)):
-                said = f"{name} has {living} purchases that are not over. End them first: windrow backend stop-all {name}"
+                said = (
+                    f"{name} has {living} purchases that are not over. End them first: windrow backend stop-all {name}"
+                )
                 raise Conflict(said, subject=name)
             uow[BackendRepository].remove(name)
             _tell(uow, principal, "remove", row, f"The backend {name} was removed")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.hybrid.backends.port import MachineOffer
-from windrow_master.hybrid.purchases.model import OVERRUN_S, BackendRow, Caps, Cost, Owed, Purchase
+from windrow_master.hybrid.purchases.model import NOTHING, OVERRUN_S, BackendRow, Caps, Cost, Owed, Purchase
 from windrow_master.prices.offers import billed
 from windrow_proto.errors import InvalidInput, QuotaExceeded
 from windrow_proto.units import DAY, SECOND, Microcents, money_text
@@ -25,8 +25,8 @@ _MONEY: Final = ("per_hour", "per_day", "in_all")
 class Spent:
     """Entries of the book of one backend: those of this day, and all of them."""
 
-    today: Microcents = Microcents(0)
-    in_all: Microcents = Microcents(0)
+    today: Microcents = NOTHING
+    in_all: Microcents = NOTHING
 
 
 def dearest(price_per_hour: Microcents) -> Microcents:
@@ -51,7 +51,7 @@ def used_ns(purchase: Purchase, until_ns: int) -> tuple[int, int]:
 def cost_until(purchase: Purchase, now_ns: int) -> Microcents:
     """What it has cost until now; nothing where there is no machine."""
     if not purchase.machine_id:
-        return Microcents(0)
+        return NOTHING
     begun, ended = used_ns(purchase, now_ns)
     rule = purchase.offer.billing
     return billed(purchase.offer.price_per_hour, (ended - begun) / SECOND, rule.granularity_s, rule.minimum_s)

@@ -14,6 +14,7 @@ from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents
 
 BACKENDS_MAX: Final = 64
 HOURS_MAX: Final = 24 * 31
+NOTHING: Final = Microcents(0)
 CONSOLE_MAX: Final = 16_384
 """Characters of a console that are kept, its last."""
 ORPHAN_TTL_NS: Final = 30 * MINUTE
@@ -126,10 +127,10 @@ class Owed:
 
     backend: str
     currency: str
-    per_hour: Microcents = Microcents(0)
-    today: Microcents = Microcents(0)
-    in_all: Microcents = Microcents(0)
-    reserved: Microcents = Microcents(0)
+    per_hour: Microcents = NOTHING
+    today: Microcents = NOTHING
+    in_all: Microcents = NOTHING
+    reserved: Microcents = NOTHING
     living: int = 0
     vcpus: int = 0
 

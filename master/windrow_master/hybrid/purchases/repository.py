@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, insert, or_, select, update
 from windrow_master.hybrid.backends.port import Billing, Finding, MachineOffer, PurchaseId, RefusedFor
 from windrow_master.hybrid.purchases.costs import Spent
 from windrow_master.hybrid.purchases.model import BackendRow, Caps, Cost, Purchase
-from windrow_master.hybrid.purchases.states import FINAL, State
+from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.purchases.tables import backends, purchase_costs, purchases
 from windrow_master.prices.offers import Kind
 from windrow_master.store.prepared import page, readable
@@ -20,7 +20,6 @@ from windrow_proto.units import Microcents
 
 _OWN: Final = ("purchase_id", "backend", "account_id", "state", "machine_id", "host_id")
 """Fields with a column of their own; the record has the others."""
-_LIVING: Final = purchases.c.state.not_in([str(state) for state in FINAL])
 
 
 class BackendRepository(Repository):
@@ -65,20 +64,20 @@ class PurchaseRepository(Repository):
 
     def living(self, backend: str) -> Sequence[Purchase]:
         """Those of a backend that may cost anything, the oldest first."""
-        query = select(purchases).where(purchases.c.backend == backend, _LIVING).order_by(purchases.c.purchase_id)
+        query = select(purchases).where(purchases.c.living_at == backend).order_by(purchases.c.purchase_id)
         return readable(self._connection, query, _purchase)
 
     def machines(self, backend: str) -> Mapping[PurchaseId, str]:
         """The machine of each of them; empty: none is known yet. Also of those whose record cannot be read."""
         query = select(purchases.c.purchase_id, purchases.c.machine_id)
-        rows = self._connection.execute(query.where(purchases.c.backend == backend, _LIVING))
+        rows = self._connection.execute(query.where(purchases.c.living_at == backend))
         return {PurchaseId(row.purchase_id): row.machine_id for row in rows}
 
     def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId]]:
         """The hosts of living purchases, of these alone where they are given, and for whom each is."""
-        query = select(purchases.c.host_id, purchases.c.account_id).where(purchases.c.host_id.is_not(None), _LIVING)
-        query = query if hosts is None else query.where(purchases.c.host_id.in_(list(hosts)))
-        return [(HostId(row.host_id), AccountId(row.account_id)) for row in self._connection.execute(query)]
+        query = select(purchases.c.living_host, purchases.c.account_id).where(purchases.c.living_host.is_not(None))
+        found = [(HostId(row.living_host), AccountId(row.account_id)) for row in self._connection.execute(query)]
+        return found if hosts is None or not found else [one for one in found if one[0] in frozenset(hosts)]
 
     def of_host(self, host_id: HostId) -> Purchase | None:
         """The one that this host was bought by."""
@@ -115,7 +114,8 @@ class PurchaseRepository(Repository):
     def costs(self, purchase_ids: Collection[PurchaseId]) -> Sequence[Cost]:
         """The entries of purchases, in order."""
         query = select(purchase_costs).where(purchase_costs.c.purchase_id.in_(list(purchase_ids)))
-        return readable(self._connection, query.order_by(purchase_costs.c.number), lambda row: Cost(**row))
+        rows = self._connection.execute(query.order_by(purchase_costs.c.number)).mappings()
+        return [Cost(**row) for row in rows]
 
     def spent(self, backend: str, day_ns: int) -> Spent:
         """The sum of the book of a backend: since the beginning of the day, and in all."""
@@ -128,7 +128,9 @@ def _values(purchase: Purchase) -> dict[str, Any]:
     record = asdict(purchase)
     own = {name: record.pop(name) for name in _OWN}
     record["offer"]["priced_on"] = purchase.offer.priced_on.isoformat()
-    return {**own, "state": str(purchase.state), "record": record}
+    lives = {"living_at": purchase.backend, "living_host": purchase.host_id}
+    lives = lives if purchase.is_living else dict.fromkeys(lives)
+    return {**own, **lives, "state": str(purchase.state), "record": record}
 
 
 def _purchase(row: Mapping[Any, Any]) -> Purchase:

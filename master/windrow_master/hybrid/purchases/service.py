@@ -1,8 +1,8 @@
 """Buys machines, looks at them, ends them: the leader's loop, which asks once, and ends again and again.
 
-    buy: caps, the row ─▶ the loop: "asking" and the join token are committed ─▶ provision ─▶ its answer, or doubt
-    every look: the provider's list ─▶ decide (decide.py) ─▶ one transaction ─▶ terminate, again until it is gone
-    every sweep: what has our tag and no living purchase is ended (sweep.py)
+buy: caps, the row ─▶ the loop: "asking" and the join token are committed ─▶ provision ─▶ its answer, or doubt
+every look: the provider's list ─▶ decide (decide.py) ─▶ one transaction ─▶ terminate, again until it is gone
+every sweep: what has our tag and no living purchase is ended (sweep.py)
 """
 
 import asyncio
@@ -23,6 +23,7 @@ from windrow_master.hybrid.purchases.decide import Decision, Effect, Look, asked
 from windrow_master.hybrid.purchases.model import (
     CONSOLE_MAX,
     HOURS_MAX,
+    NOTHING,
     BackendRow,
     Cost,
     Owed,
@@ -103,8 +104,8 @@ class Hosts(Protocol):
 class Totals:
     """The book of one purchase, summed up."""
 
-    spent: Microcents = Microcents(0)
-    paid: Microcents = Microcents(0)
+    spent: Microcents = NOTHING
+    paid: Microcents = NOTHING
     billed_s: int = 0
     idle_s: int = 0
 
@@ -308,23 +309,33 @@ class PurchaseService:
                 group.create_task(self._look_after(name))
 
     async def _look_after(self, name: str) -> None:
-        """Ask for what is wanted, look at what lives, sweep when that is due; one backend's trouble is its own."""
+        """Sweep when that is due, ask for what is wanted, look at what lives; one backend's trouble is its own."""
         next_ns = LOOK_EVERY_NS
         with ends_alone("purchases", backend=name):
-            row, living = await self._store.read(
-                lambda uow: (uow[BackendRepository].get(name), uow[PurchaseRepository].living(name))
-            )
+            row = await self._store.read(lambda uow: uow[BackendRepository].get(name))
             if row is None:
                 return
             backend = self._backends.opened(row)
+            await self._sweep_when_due(row)
+            living = await self._store.read(lambda uow: uow[PurchaseRepository].living(name))
             async with asyncio.TaskGroup() as group:
                 for one in living:
-                    if one.state is State.WANTED:
+                    # Nothing is bought where this Master could not see yet what there is.
+                    if one.state is State.WANTED and name in self._swept_ns:
                         group.create_task(self._ask(row, backend, one.purchase_id))
                 group.create_task(self._look(row, backend))
             if not await self._store.read(lambda uow: uow[PurchaseRepository].machines(name)):
                 next_ns = SWEEP_EVERY_NS
         self._backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
+
+    async def _sweep_when_due(self, row: BackendRow) -> None:
+        swept_ns = self._swept_ns.get(row.name)
+        if swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS:
+            with ends_alone("sweep", backend=row.name):
+                try:
+                    await self._sweep(row, self.market_id, "master")
+                except (Refused, Doubtful) as error:
+                    log.warning("sweep_failed", backend=row.name, said=str(error)[:300])
 
     async def _ask(self, row: BackendRow, backend: Backend, purchase_id: PurchaseId) -> None:
         """Ask the provider, once. What is asked is committed before, and this Master's term is checked with it."""
@@ -390,17 +401,10 @@ class PurchaseService:
                 judge = partial(self._judge, row, machines, at_ns)
                 for purchase, effects in await self._store.write(judge, name="purchase.look"):
                     await self._call(backend, purchase, effects)
-        now_ns = self._clock.monotonic_ns()
-        if now_ns - self._swept_ns.get(row.name, now_ns - SWEEP_EVERY_NS) >= SWEEP_EVERY_NS:
-            with ends_alone("sweep", backend=row.name):
-                try:
-                    await self._sweep(row, self.market_id, "master")
-                except (Refused, Doubtful) as error:
-                    log.warning("sweep_failed", backend=row.name, said=str(error)[:300])
 
     def _decisions(
         self, row: BackendRow, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
-    ) -> list[tuple[Purchase, Decision]]:
+    ) -> Sequence[tuple[Purchase, Decision]]:
         """Decide about each purchase that lives, and each that was believed over and has a machine; returns those for
         which there is anything to do, as they were, with their decisions."""
         rows, seen = uow[PurchaseRepository], dict[PurchaseId, Machine]()
@@ -438,11 +442,14 @@ class PurchaseService:
         if after.host_id is not None and Effect.LOSE_HOST in decision.effects:
             self._hosts.lose(uow, after.host_id, after.reason)
         if Effect.BOOK in decision.effects:
-            paid = Microcents(0) if after.host_id is None else self._hosts.paid(uow, after.host_id)
+            paid = NOTHING if after.host_id is None else self._hosts.paid(uow, after.host_id)
             rows.add_cost(costs.entry(after, rows.costs([after.purchase_id]), paid, uow.now_wall_ns))
-            uow.after_commit(lambda: self._swept_ns.pop(row.name, None))  # what it leaves behind goes now
+            uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
         if after != before:
             self._save(uow, before, after)
+
+    def _forget_sweep(self, name: str) -> None:
+        self._swept_ns.pop(name, None)
 
     async def _call(self, backend: Backend, purchase: Purchase, effects: Sequence[Effect]) -> None:
         """Make the calls of a decision; what fails is made again after the next look."""
@@ -464,7 +471,9 @@ class PurchaseService:
     async def _sweep(self, row: BackendRow, market_id: str, actor: str) -> SweepResult:
         async def living() -> Mapping[PurchaseId, str]:
             # A write, since a Master whose term is over may end nothing.
-            return await self._store.write(lambda uow: uow[PurchaseRepository].machines(row.name), name="purchase.sweep")
+            return await self._store.write(
+                lambda uow: uow[PurchaseRepository].machines(row.name), name="purchase.sweep"
+            )
 
         alive = living if market_id == self.market_id else nothing_lives
         result = await self._within(sweep(self._backends.opened(row), market_id, alive))

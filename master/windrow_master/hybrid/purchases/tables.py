@@ -28,8 +28,10 @@ purchases = Table(
     Column("state", String(16), nullable=False),
     Column("machine_id", String(128), nullable=False),
     Column("host_id", String(64), index=True),
+    # Set only while it lives, so that looks and placements read nothing that grows with the past.
+    Column("living_at", String(64), index=True),
+    Column("living_host", String(64), index=True),
     Column("record", JSON, nullable=False),
-    Index("ix_purchases_backend_state", "backend", "state"),
     Index("ix_purchases_account_id_purchase_id", "account_id", "purchase_id"),
 )
 

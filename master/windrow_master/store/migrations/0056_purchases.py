@@ -34,7 +34,7 @@ def upgrade() -> None:
         sa.Column("account_id", sa.String(64), nullable=False),
         sa.Column("state", sa.String(16), nullable=False),
         sa.Column("machine_id", sa.String(128), nullable=False),
-        sa.Column("host_id", sa.String(64), nullable=True),
+        *(sa.Column(name, sa.String(64), nullable=True) for name in ("host_id", "living_at", "living_host")),
         sa.Column("record", sa.JSON(), nullable=False),
         sa.PrimaryKeyConstraint("purchase_id", name=op.f("pk_purchases")),
     )
@@ -53,7 +53,8 @@ def upgrade() -> None:
     )
     for table, columns in (
         ("purchases", ["host_id"]),
-        ("purchases", ["backend", "state"]),
+        ("purchases", ["living_at"]),
+        ("purchases", ["living_host"]),
         ("purchases", ["account_id", "purchase_id"]),
         ("purchase_costs", ["purchase_id"]),
         ("purchase_costs", ["backend", "at_ns"]),

@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import op
 
 revision = "0057_bought_hosts"
-down_revision = "0055_decisions"
+down_revision = "0056_purchases"
 branch_labels = None
 depends_on = None
 
