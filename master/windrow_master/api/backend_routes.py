@@ -121,7 +121,7 @@ class OwedOut(Out):
     vcpus: int
 
 
-class FindingOut(Out):
+class BackendFindingOut(Out):
     """One result of a check."""
 
     what: Annotated[str, Field(description="credentials, permissions, quota, clock, image or reachability")]
@@ -147,16 +147,16 @@ class BackendOut(Out):
     margin_percent: int
     owed: OwedOut
     market_id: Annotated[str, Field(description="Of this market, in the tags of all that it buys: keep it for a sweep")]
-    findings: Annotated[list[FindingOut], Field(description="Of the last check")]
+    findings: Annotated[list[BackendFindingOut], Field(description="Of the last check")]
     checked_at: Time | None
     swept_at: Time | None
     created_at: Time
 
 
-class FindingsOut(Out):
+class BackendCheckOut(Out):
     """The results of a check."""
 
-    findings: list[FindingOut]
+    findings: list[BackendFindingOut]
 
 
 class MachineOfferOut(Out):
@@ -272,12 +272,12 @@ async def backend_offers(
     return page_of(found, limit, cursor, MachineOfferOut.of, lambda one: one.offer_id)
 
 
-@route.post("/backends/{name}/check", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=FindingsOut)
+@route.post("/backends/{name}/check", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=BackendCheckOut)
 async def check_backend(services: Serving, principal: Asking, name: Name) -> Any:
     """Check credentials, permissions, quota, clock, image, and that a machine there could reach this market. Buys
     nothing."""
     found = await services.backends.check(principal, name)
-    return {"findings": [FindingOut.of(one) for one in found]}
+    return {"findings": [BackendFindingOut.of(one) for one in found]}
 
 
 @route.post("/backends/{name}/sweep", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=SweepOut)

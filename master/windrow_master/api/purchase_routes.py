@@ -15,7 +15,8 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
-from windrow_master.hybrid.purchases.model import Purchase, PurchaseState
+from windrow_master.hybrid.purchases.model import Purchase
+from windrow_master.hybrid.purchases.states import FINAL, State
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.people_lookup import name_of
 from windrow_master.prices.offers import Kind
@@ -42,7 +43,7 @@ class PurchaseOut(Out):
 
     id: Annotated[str, Read("purchase_id")]
     backend: str
-    state: PurchaseState
+    state: State
     reason: Annotated[str | None, Field(description="Why it is in this state")]
     account_id: Annotated[str, Field(description="The project that it is for: nobody else's work runs on it")]
     account: Annotated[str | None, Field(description="The name of that project")]
@@ -78,13 +79,15 @@ class WholePurchaseOut(PurchaseOut):
 async def purchases(
     services: Serving,
     backend: Annotated[str, Query(max_length=32, description="Of this backend alone")] = "",
-    state: Annotated[PurchaseState | None, Query(description="In this state alone")] = None,
+    state: Annotated[State | None, Query(description="In this state alone")] = None,
+    living: Annotated[bool | None, Query(description="True: those that may cost anything; false: the others")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:
     """The purchases, the latest first."""
+    states = [one for one in State if state in (None, one) and living in (None, one not in FINAL)]
     found = await services.purchases.list(
-        backend=backend or None, states=(state,) if state else (), before=read_cursor(cursor) or None, limit=limit + 1
+        backend=backend or None, states=states, before=read_cursor(cursor) or None, limit=limit + 1
     )
     shown = await _shown(services, found)
     return page(shown, limit, lambda one: one, lambda one: str(one["id"]))
