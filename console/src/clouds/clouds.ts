@@ -14,7 +14,7 @@ import { operand, quoted } from "../parts/shell.ts";
 import type { Tone } from "../parts/states.ts";
 
 /** As the Master takes it (api/backend_routes.py). */
-const NAME = /^[a-z0-9][a-z0-9-]{0,31}$/;
+const NAME = /^[a-z][a-z0-9-]{0,62}$/;
 const AMOUNT = /^\d+(\.\d+)?$/;
 const WHOLE = /^\d+$/;
 const HOURS_MOST = 744;
@@ -97,7 +97,7 @@ const filled = (fields: Record<string, string>, of: readonly { name: string }[])
 export function toBackend(draft: BackendDraft, kind: CloudKind | undefined) {
   const { caps, margin, faults } = toCaps(draft, "USD");
   const told: Partial<Record<string, string>> = { ...faults };
-  if (!NAME.test(draft.name)) told.name = "Lower-case letters, digits and -";
+  if (!NAME.test(draft.name)) told.name = "Lower-case letters, digits and -, a letter first";
   if (!kind) told.kind = "One of the list";
   const body: CloudBackendRequest = {
     name: draft.name,

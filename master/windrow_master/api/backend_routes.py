@@ -14,7 +14,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
-from windrow_master.hybrid.backends.kinds import KINDS, KindOfBackend
+from windrow_master.hybrid.backends.kinds import KINDS
 from windrow_master.hybrid.backends.port import NO_BYTES, Wanted
 from windrow_master.hybrid.purchases.model import BackendRow, Caps
 from windrow_master.identity.decide import Permission
@@ -23,7 +23,7 @@ from windrow_proto.units import GIB, Bytes
 
 route = Routes("clouds")
 
-NAME: Final = r"^[a-z0-9][a-z0-9-]{0,31}$"
+NAME: Final = r"^[a-z][a-z0-9-]{0,62}$"
 VALUE_MAX: Final = 16 * 1024
 """Characters of a setting or secret: a private key has 3,000."""
 Name = Annotated[str, Path(pattern=NAME)]
@@ -95,6 +95,12 @@ class BackendKindOut(Out):
     kind: Annotated[str, Read("name")]
     title: str
     level: Annotated[str, Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none")]
+    level_text: Annotated[str, Field(description="The same in a sentence")]
+    currency: str
+    ends_by: Annotated[
+        str,
+        Field(description="How a machine ends by itself, without the Master: power-off; sweep: only a sweep ends it"),
+    ]
     settings: list[KindFieldOut]
     secrets: list[KindFieldOut]
 
@@ -135,11 +141,11 @@ class BackendOut(Out):
 
     name: str
     kind: str
-    title: Annotated[str, Read(lambda one: kind_of(one.kind).title)]
+    title: Annotated[str, Read(lambda one: KINDS[one.kind].title)]
     level: Annotated[
         str,
         Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none"),
-        Read(lambda one: kind_of(one.kind).level),
+        Read(lambda one: KINDS[one.kind].level),
     ]
     settings: dict[str, str]
     has_secrets: bool
@@ -272,7 +278,9 @@ async def backend_offers(
     return page_of(found, limit, cursor, MachineOfferOut.of, lambda one: one.offer_id)
 
 
-@route.post("/backends/{name}/check", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=BackendCheckOut)
+@route.post(
+    "/backends/{name}/check", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=BackendCheckOut
+)
 async def check_backend(services: Serving, principal: Asking, name: Name) -> Any:
     """Check credentials, permissions, quota, clock, image, and that a machine there could reach this market. Buys
     nothing."""
@@ -281,10 +289,10 @@ async def check_backend(services: Serving, principal: Asking, name: Name) -> Any
 
 
 @route.post("/backends/{name}/sweep", may=Permission.CLOUDS, reach=Reach.ALL, repeat=Repeat.ALWAYS, answer=SweepOut)
-async def sweep_backend(services: Serving, name: Name, body: SweepBody) -> Any:
+async def sweep_backend(services: Serving, principal: Asking, name: Name, body: SweepBody) -> Any:
     """End all at the provider that carries this market's id and belongs to no living purchase. Machines of other
     markets, and those without a tag, are never touched."""
-    return SweepOut.of(await services.purchases.sweep(name, body.market_id))
+    return SweepOut.of(await services.purchases.sweep(principal, name, body.market_id))
 
 
 @route.post(
@@ -293,11 +301,6 @@ async def sweep_backend(services: Serving, name: Name, body: SweepBody) -> Any:
 async def stop_all(services: Serving, principal: Asking, name: Name) -> Any:
     """End all purchases of a backend now, whatever runs on them, and set its cap of machines to 0."""
     return {"ended": [one.purchase_id for one in await services.purchases.stop_all(principal, name)]}
-
-
-def kind_of(name: str) -> KindOfBackend:
-    """The kind of this name."""
-    return KINDS[name]
 
 
 async def _shown(services: Services, found: Sequence[BackendRow]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from fastapi import Query
 from pydantic import Field
 
 from windrow_master.api import answers
-from windrow_master.api.answers import Money, Out, Read, Time
+from windrow_master.api.answers import Amount, Money, Out, Read, Time
 from windrow_master.api.auth import Reach, Repeat
 from windrow_master.api.backend_routes import NAME
 from windrow_master.api.bodies import Body, Given
@@ -16,12 +16,13 @@ from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
 from windrow_master.hybrid.purchases.model import Purchase
+from windrow_master.hybrid.purchases.service import Totals
 from windrow_master.hybrid.purchases.states import FINAL, State
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.people_lookup import name_of
 from windrow_master.prices.offers import Kind
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.units import money_text
+from windrow_proto.units import SECOND, money_text
 
 route = Routes("clouds")
 
@@ -59,9 +60,9 @@ class PurchaseOut(Out):
     price_per_hour: Annotated[Money, Read("offer.price_per_hour")]
     reserved: Annotated[Money, Field(description="The most that it may cost until it is ended")]
     spent: Annotated[Money, Field(description="Owed to the provider so far")]
-    paid: Annotated[Money, Field(description="Paid by the renter of what ran on it")]
-    billed_seconds: int
-    idle_seconds: Annotated[int, Field(description="Of them, those without work on it")]
+    paid: Annotated[Amount, Field(description="Paid by the work that ran on it; null: it is not over")]
+    billed_seconds: Annotated[int | None, Field(description="Null: it is not over")]
+    idle_seconds: Annotated[int, Read(lambda one: one.idle_ns // SECOND), Field(description="Without work")]
     machine_id: Annotated[str | None, Field(description="By which the provider knows it")]
     host_id: str | None
     created_at: Time
@@ -93,7 +94,7 @@ async def purchases(
     return page(shown, limit, lambda one: one, lambda one: str(one["id"]))
 
 
-@route.post("/purchases", may=Permission.CLOUDS, status_code=201, answer=PurchaseOut)
+@route.post("/purchases", may=Permission.CLOUDS, changes_rights=True, status_code=201, answer=PurchaseOut)
 async def buy(services: Serving, principal: Asking, body: PurchaseBody) -> Any:
     """Buy a machine for a project. It joins as a host that takes no other project's work. 409: a cap is reached, or
     the provider has none now."""
@@ -131,23 +132,22 @@ async def _shown(services: Services, found: Sequence[Purchase]) -> list[dict[str
 
 async def _more(services: Services, found: Sequence[Purchase]) -> list[dict[str, Any]]:
     """The fields of each purchase that stand in other places than its row."""
-    accounts = {one.account_id for one in found}
-
-    def read(uow: UnitOfWork) -> dict[str, str | None]:
-        return {one: name_of(uow, one) for one in accounts}
-
     if not found:
         return []
+
+    def read(uow: UnitOfWork) -> list[str | None]:
+        return [name_of(uow, one.account_id) for one in found]
+
     names = await services.store.read(read)
-    totals = await services.purchases.totals([one.purchase_id for one in found])
+    books = await services.purchases.totals([one.purchase_id for one in found])
     return [
-        {
-            "account": names[one.account_id],
-            "spent": money_text(total.spent),
-            "paid": money_text(total.paid),
-            "billed_seconds": total.billed_s,
-            "idle_seconds": total.idle_s,
-        }
-        for one in found
-        for total in (totals[one.purchase_id],)
+        {"account": name, **_cost(services, one, books.get(one.purchase_id))}
+        for one, name in zip(found, names, strict=True)
     ]
+
+
+def _cost(services: Services, found: Purchase, book: Totals | None) -> dict[str, Any]:
+    """The money of a purchase: by the book once it is over, until then what it has cost by now."""
+    if found.is_living or book is None:
+        return {"spent": money_text(services.purchases.cost_now(found)), "paid": None, "billed_seconds": None}
+    return {"spent": money_text(book.spent), "paid": money_text(book.paid), "billed_seconds": book.billed_s}

@@ -120,7 +120,7 @@ def purchase_show(context: typer.Context, purchase: Id, as_json: AsJson = False)
         ("Host", one["host_id"]),
         ("Provider's id", one["machine_id"]),
         ("Price", f"{money_text(one['price_per_hour'])} {currency} per hour"),
-        ("Owed so far", f"{money_text(one['spent'])} {currency} for {seconds_text(one['billed_seconds'])}"),
+        ("Owed so far", f"{money_text(one['spent'])} {currency}{_billed(one)}"),
         ("Idle", seconds_text(one["idle_seconds"]) if one["idle_seconds"] else None),
         ("At most", f"{money_text(one['reserved'])} {currency}"),
         ("Paid by work", None if one["paid"] is None else money_text(one["paid"])),
@@ -133,6 +133,11 @@ def purchase_show(context: typer.Context, purchase: Id, as_json: AsJson = False)
         say("The end of its console:")
         for line in one["console"].splitlines():
             print_whole(line)
+
+
+def _billed(purchase: Item) -> str:
+    seconds = purchase["billed_seconds"]
+    return "" if seconds is None else f" for {seconds_text(seconds)}"
 
 
 @purchase_app.command("end")
