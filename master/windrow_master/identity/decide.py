@@ -242,6 +242,8 @@ class Permission(StrEnum):
     AUDIT_READ = "audit.read"
     AUDIT_ANCHOR = "audit.anchor"
     RESOURCES = "resources"
+    CLOUDS_READ = "clouds.read"
+    CLOUDS = "clouds"
     MEMBERS_READ = "members.read"
     MEMBERS = "members"
     PROJECTS = "projects"
@@ -273,6 +275,8 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
     Permission.RESOURCES: frozenset({Role.OPERATOR}),
+    Permission.CLOUDS_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.CLOUDS: frozenset({Role.OPERATOR}),
     Permission.MEMBERS_READ: frozenset({*ORGANISATION_ROLES, Role.ADMIN}),
     Permission.MEMBERS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN}),
     Permission.PROJECTS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN}),
