@@ -211,6 +211,8 @@ class Shell:
                 self._check(row is None, "machine without a purchase")
                 self._check(row is not None and not row.is_living, "machine whose purchase is believed over")
             is_over = self.store is not None and (row is None or row.state is State.ENDING or not row.is_living)
+            if row is not None and not is_over:  # or is again, in a database that was put back
+                self.over_ns.pop(one.machine_id, None)
             over_ns = self.over_ns.setdefault(one.machine_id, now) if is_over else one.order.ends_at_ns
             past_ns = now - min(over_ns, one.order.ends_at_ns)
             self._check(past_ns > ORPHAN_TTL_NS + SLACK_NS, "machine that outlives its purchase")

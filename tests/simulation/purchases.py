@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 from tests.support.memory_backend import Chances, Instance, MemoryCloud, Planned, Terms
 from windrow_master.hybrid.backends.port import TAG_MARKET, TAG_PURCHASE, Doubtful, Order, PurchaseId, Refused
 from windrow_master.hybrid.purchases import costs
-from windrow_master.hybrid.purchases.decide import Effect, Look, decide, moved
+from windrow_master.hybrid.purchases.decide import Effect, Look, begun, decide, moved
 from windrow_master.hybrid.purchases.model import ORPHAN_TTL_NS, BackendRow, Caps, Cost, Purchase, Rules
 from windrow_master.hybrid.purchases.states import Event, State
 from windrow_master.hybrid.purchases.sweep import sweep
@@ -238,7 +238,10 @@ class History:
         self.rows[wish.purchase_id] = wish
 
     def _ask(self, wanted: Purchase, *, is_faulty: bool) -> None:
-        asking = replace(moved(wanted, Event.ASK, self.now), asked_at_ns=self.now, epoch=self._epoch)
+        asking = begun(wanted, self.now, self._epoch)
+        if asking.state is not State.ASKING:
+            self.rows[wanted.purchase_id] = asking
+            return
         if self.design is Design.RECORD_AFTER:
             del self.rows[wanted.purchase_id]
         else:
@@ -281,8 +284,6 @@ class History:
         self._step(is_faulty=is_faulty)
         seen = {one.purchase_id: one for one in reversed(machines or ())}
         for before in list(self.rows.values()):
-            if before.state is State.WANTED:
-                continue
             is_busy = self.rng.random() < 0.7
             look = Look(machines is not None, self.now, seen.get(before.purchase_id), is_busy)
             decision = decide(before, look, self.rules, self.now)
@@ -321,6 +322,8 @@ class History:
                 self._check(row is None, "machine without a purchase")
                 self._check(row is not None and not row.is_living, "machine whose purchase is believed over")
             is_over = row is None or row.state is State.ENDING or not row.is_living
+            if not is_over:  # or is again, in a database that was put back
+                self._over_ns.pop(one.machine_id, None)
             over_ns = self._over_ns.setdefault(one.machine_id, self.now) if is_over else one.order.ends_at_ns
             self._late(min(over_ns, one.order.ends_at_ns))
         if not self.is_restored and self.design is Design.SHIPPED:

@@ -89,7 +89,7 @@ class BackendService:
                 created_at_ns=uow.now_wall_ns,
             )
             rows.save(row)
-            _tell(uow, principal, "add", row, f"The backend {name} was connected: {kind}")
+            _tell(uow, principal, "added", row, f"The backend {name} was connected: {kind}")
             uow.after_commit(lambda: self.queue.add(name))
             return row
 
@@ -117,7 +117,7 @@ class BackendService:
             if row.caps.currency != known.caps.currency and uow[PurchaseRepository].machines(name):
                 raise Conflict(f"{name} has machines that are paid in {known.caps.currency}. End them first.")
             uow[BackendRepository].save(row)
-            _tell(uow, principal, "cap", row, f"The caps of the backend {name} were changed")
+            _tell(uow, principal, "changed", row, f"The caps of the backend {name} were changed")
             return row
 
         return await self._store.write(change, name="backend.cap")
@@ -133,7 +133,7 @@ class BackendService:
                 )
                 raise Conflict(said, subject=name)
             uow[BackendRepository].remove(name)
-            _tell(uow, principal, "remove", row, f"The backend {name} was removed")
+            _tell(uow, principal, "removed", row, f"The backend {name} was removed")
 
         await self._store.write(change, name="backend.remove")
         self.queue.drop(name)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from windrow_master.hybrid.backends.port import MachineOffer
-from windrow_master.hybrid.purchases.model import NOTHING, OVERRUN_S, BackendRow, Caps, Cost, Owed, Purchase
+from windrow_master.hybrid.purchases.model import LIVING_MAX, NOTHING, OVERRUN_S, BackendRow, Caps, Cost, Owed, Purchase
 from windrow_master.prices.offers import billed
 from windrow_proto.errors import InvalidInput, QuotaExceeded
 from windrow_proto.units import DAY, SECOND, Microcents, money_text
@@ -103,6 +103,8 @@ def check_caps(row: BackendRow, wanted: Purchase, living: Sequence[Purchase], sp
     """Raise QuotaExceeded where one more passes a cap of its backend, with what it is, InvalidInput where it is in
     another currency. living: of this backend, those that are in doubt too."""
     caps, all_of_them = row.caps, [*living, wanted]
+    if len(living) >= LIVING_MAX:
+        raise _reached(row, "of any backend", f"{len(all_of_them):,} purchases", f"{LIVING_MAX:,}")
     if wanted.offer.currency != caps.currency:
         said = f"The offer is in {wanted.offer.currency} and the caps of {row.name} in {caps.currency}."
         raise InvalidInput(said, subject=row.name)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
+from windrow_master.fleet.states import Answer
 from windrow_master.hybrid.backends.port import Billing, Machine, MachineState
 from windrow_master.hybrid.purchases.model import Purchase, Rules
 from windrow_master.hybrid.purchases.states import FINAL, Event, State, step
@@ -63,6 +64,7 @@ class Decision:
 def moved(purchase: Purchase, event: Event, now_ns: int, reason: str = "") -> Purchase:
     """The purchase after an event; as it is where that changes nothing. Time without work is summed up."""
     answer = step(purchase.state, event)
+    assert answer.answer is not Answer.REFUSED, f"{event} of a purchase that is {purchase.state}"
     if not answer.moved:
         return purchase
     idle_since = purchase.idle_since_ns
@@ -79,6 +81,8 @@ def moved(purchase: Purchase, event: Event, now_ns: int, reason: str = "") -> Pu
 
 def decide(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decision:
     """What is next. Never to ask: that is the shell's, once, for a purchase that is wanted."""
+    if purchase.state is State.WANTED:
+        return Decision(begun(purchase, now_ns, 0) if now_ns >= purchase.ends_at_ns else purchase)
     seen = _noted(purchase, look, rules)
     if seen.state is State.ASKING:  # of a Master that died: its call may be under way yet
         return Decision(replace(moved(seen, Event.DOUBT, now_ns), asked_at_ns=now_ns))
@@ -91,6 +95,15 @@ def decide(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decisio
     if seen.state in FINAL and look.is_alive:
         return _end(seen, Event.FOUND, now_ns, FOUND_LATE)
     return Decision(purchase)
+
+
+def begun(purchase: Purchase, now_ns: int, epoch: int) -> Purchase:
+    """A wanted purchase just before its provider is asked, by the leader of this term; one whose time is over is not
+    asked for."""
+    assert purchase.state is State.WANTED
+    if now_ns >= purchase.ends_at_ns:
+        return moved(purchase, Event.END, now_ns, TIME_IS_OVER)
+    return replace(moved(purchase, Event.ASK, now_ns), asked_at_ns=now_ns, epoch=epoch)
 
 
 def asked_to_end(purchase: Purchase, now_ns: int, reason: str) -> Decision:

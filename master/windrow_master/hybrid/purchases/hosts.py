@@ -42,7 +42,7 @@ class BoughtHosts:
 
     def redacted(self, console: str) -> str:
         """The text without secrets."""
-        return redacted(console)
+        return str(redacted(console))
 
     def is_busy(self, uow: UnitOfWork, host_id: HostId) -> bool:
         """True while clusters hold anything of it."""

@@ -13,6 +13,8 @@ from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents
 
 BACKENDS_MAX: Final = 64
+LIVING_MAX: Final = 1_000
+"""Purchases of a backend that are not over, whatever its caps: each is looked at four times a minute."""
 HOURS_MAX: Final = 24 * 31
 NOTHING: Final = Microcents(0)
 CONSOLE_MAX: Final = 16_384

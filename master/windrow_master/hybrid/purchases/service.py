@@ -19,7 +19,7 @@ from windrow_master.hybrid.backends.port import Backend, Doubtful, Machine, Mach
 from windrow_master.hybrid.backends.port import Wanted as WantedOffer
 from windrow_master.hybrid.purchases import costs
 from windrow_master.hybrid.purchases.backends import BackendService, find_backend, said
-from windrow_master.hybrid.purchases.decide import Decision, Effect, Look, asked_to_end, decide, moved
+from windrow_master.hybrid.purchases.decide import Decision, Effect, Look, asked_to_end, begun, decide, moved
 from windrow_master.hybrid.purchases.model import (
     CONSOLE_MAX,
     HOURS_MAX,
@@ -125,8 +125,6 @@ class PurchaseService:
         self._store, self._clock, self._backends, self._hosts = store, clock, backends, hosts
         self.market_id: Final = market_id
         self._rules = rules or Rules()
-        self._asking: set[PurchaseId] = set()
-        """Those whose answer this process waits for."""
         self._swept_ns: dict[str, int] = {}
         """By backend, when its last sweep ended."""
 
@@ -309,61 +307,58 @@ class PurchaseService:
                 group.create_task(self._look_after(name))
 
     async def _look_after(self, name: str) -> None:
-        """Sweep when that is due, ask for what is wanted, look at what lives; one backend's trouble is its own."""
+        """Look at what lives, sweep when that is due, then ask for what is wanted; one backend's trouble is its own."""
         next_ns = LOOK_EVERY_NS
         with ends_alone("purchases", backend=name):
             row = await self._store.read(lambda uow: uow[BackendRepository].get(name))
             if row is None:
                 return
-            backend = self._backends.opened(row)
-            await self._sweep_when_due(row)
+            backend, swept_ns = self._backends.opened(row), self._swept_ns.get(name)
+            is_due = swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS
+            await self._look(row, backend, is_due)
+            if is_due:
+                await self._sweep_now(row)
             living = await self._store.read(lambda uow: uow[PurchaseRepository].living(name))
             async with asyncio.TaskGroup() as group:
                 for one in living:
                     # Nothing is bought where this Master could not see yet what there is.
                     if one.state is State.WANTED and name in self._swept_ns:
                         group.create_task(self._ask(row, backend, one.purchase_id))
-                group.create_task(self._look(row, backend))
-            if not await self._store.read(lambda uow: uow[PurchaseRepository].machines(name)):
-                next_ns = SWEEP_EVERY_NS
+            next_ns = LOOK_EVERY_NS if living else SWEEP_EVERY_NS
         self._backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
 
-    async def _sweep_when_due(self, row: BackendRow) -> None:
-        swept_ns = self._swept_ns.get(row.name)
-        if swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS:
-            with ends_alone("sweep", backend=row.name):
-                try:
-                    await self._sweep(row, self.market_id, "master")
-                except (Refused, Doubtful) as error:
-                    log.warning("sweep_failed", backend=row.name, said=str(error)[:300])
+    async def _sweep_now(self, row: BackendRow) -> None:
+        with ends_alone("sweep", backend=row.name):
+            try:
+                await self._sweep(row, self.market_id, "master")
+            except (Refused, Doubtful) as error:
+                log.warning("sweep_failed", backend=row.name, said=str(error)[:300])
 
     async def _ask(self, row: BackendRow, backend: Backend, purchase_id: PurchaseId) -> None:
-        """Ask the provider, once. What is asked is committed before, and this Master's term is checked with it."""
-        self._asking.add(purchase_id)
-        try:
-            with ends_alone("purchase", purchase=purchase_id):
-                order = await self._store.write(partial(self._begin, purchase_id), name="purchase.ask")
-                if order is None:
-                    return
-                try:
-                    answer: Machine | Refused | None = await self._within(backend.provision(order))
-                except Refused as refused:
-                    answer = refused
-                except Doubtful as doubt:
-                    log.warning("purchase_in_doubt", purchase=purchase_id, said=str(doubt)[:300])
-                    answer = None
-                await self._store.write(partial(self._answered, purchase_id, answer), name="purchase.answered")
-        finally:
-            self._asking.discard(purchase_id)
-            self._backends.queue.add(row.name)
+        """Ask the provider, once. What is asked is committed before, and this Master's term is checked with it. Where
+        this Master dies, or meets a bug, the next look finds it asking, and doubts."""
+        with ends_alone("purchase", purchase=purchase_id):
+            order = await self._store.write(partial(self._begin, purchase_id), name="purchase.ask")
+            if order is None:
+                return
+            try:
+                answer: Machine | Refused | None = await self._within(backend.provision(order))
+            except Refused as refused:
+                answer = refused
+            except Doubtful as doubt:
+                log.warning("purchase_in_doubt", purchase=purchase_id, said=str(doubt)[:300])
+                answer = None
+            await self._store.write(partial(self._answered, purchase_id, answer), name="purchase.answered")
+        self._backends.queue.add(row.name)
 
     def _begin(self, purchase_id: PurchaseId, uow: UnitOfWork) -> Order | None:
         purchase = _load(uow, purchase_id)
-        asking = moved(purchase, Event.ASK, uow.now_wall_ns)
-        if asking is purchase:  # it was ended meanwhile
+        if purchase.state is not State.WANTED:  # it was ended meanwhile
             return None
-        asking = replace(asking, asked_at_ns=uow.now_wall_ns, epoch=uow.epoch)
+        asking = begun(purchase, uow.now_wall_ns, uow.epoch)
         self._save(uow, purchase, asking)
+        if asking.state is not State.ASKING:
+            return None
         self._hosts.price(uow, asking, find_backend(uow, asking.backend).margin_percent)
         return Order(
             purchase_id=purchase_id,
@@ -388,19 +383,23 @@ class PurchaseService:
             after = moved(known, Event.FOUND, uow.now_wall_ns)
         self._save(uow, purchase, after)
 
-    async def _look(self, row: BackendRow, backend: Backend) -> None:
-        """Look at the living purchases of a backend, and do what is due for each."""
+    async def _look(self, row: BackendRow, backend: Backend, is_sweep_due: bool) -> None:
+        """Look at the living purchases of a backend, and do what is due for each. Before a sweep it is looked in any
+        case: a machine whose purchase was believed over is ended as a purchase, and stands in the book."""
         at_ns, machines = self._clock.wall_ns(), None
-        if await self._store.read(lambda uow: uow[PurchaseRepository].machines(row.name)):
-            try:
-                machines = await self._within(backend.describe(self.market_id))
-            except (Refused, Doubtful) as error:
-                log.warning("purchases_not_seen", backend=row.name, said=str(error)[:300])
-            decisions = partial(self._decisions, row, machines, at_ns)
-            if await self._store.read(decisions):  # a write only where there is something to do
-                judge = partial(self._judge, row, machines, at_ns)
-                for purchase, effects in await self._store.write(judge, name="purchase.look"):
-                    await self._call(backend, purchase, effects)
+        if not is_sweep_due and not await self._store.read(lambda uow: uow[PurchaseRepository].machines(row.name)):
+            return
+        try:
+            machines = await self._within(backend.describe(self.market_id))
+        except (Refused, Doubtful) as error:
+            log.warning("purchases_not_seen", backend=row.name, said=str(error)[:300])
+        decisions = partial(self._decisions, row, machines, at_ns)
+        if await self._store.read(decisions):  # a write only where there is something to do
+            judge = partial(self._judge, row, machines, at_ns)
+            calls = await self._store.write(judge, name="purchase.look")
+            async with asyncio.TaskGroup() as group:
+                for purchase, effects in calls:
+                    group.create_task(self._call(backend, purchase, effects))
 
     def _decisions(
         self, row: BackendRow, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
@@ -416,8 +415,6 @@ class PurchaseService:
         late = (rows.get(purchase_id) for purchase_id in seen if purchase_id not in known)
         found = list[tuple[Purchase, Decision]]()
         for one in (*living, *(each for each in late if each is not None and each.backend == row.name)):
-            if one.state is State.WANTED or one.purchase_id in self._asking:
-                continue
             is_busy = one.host_id is not None and self._hosts.is_busy(uow, one.host_id)
             look = Look(machines is not None, at_ns, _of(one, ours, seen), is_busy)
             decision = decide(one, look, self._rules, uow.now_wall_ns)
