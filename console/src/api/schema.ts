@@ -482,6 +482,8 @@ export interface CertificateOut {
   /** RFC 3339 in UTC, with milliseconds */
   not_after: string;
   trunk_addresses: string[];
+  /** True for a machine that this market bought at a provider */
+  is_bought: boolean;
 }
 
 /** A new channel. */

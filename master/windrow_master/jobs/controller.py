@@ -329,7 +329,7 @@ class JobController:
                 return
             self._due.add(job.job_id, until_ns)
             if not self._handovers.is_asked(job.job_id):
-                self._begin(job, self._handovers.ask(job))
+                self._begin(job, self._handovers.ask(job, until_ns))
         elif job.state is JobState.STARTING and job.request.await_files:
             cluster_id = job.attempts[-1].cluster_id
             if cluster_id in self._sent:

@@ -89,9 +89,8 @@ class Handovers:
         """True once its work was asked to end."""
         return job_id in self._asked
 
-    async def ask(self, job: Job) -> None:
+    async def ask(self, job: Job, until_ns: int) -> None:
         """Save what it has, then ask its work to end: SIGTERM, and SIGKILL when its time is over."""
-        until_ns = self._until_ns[job.job_id]
         await self.save(job, until_ns - self._clock.monotonic_ns())
         grace_ns = max(SECOND, until_ns - self._clock.monotonic_ns())
 

@@ -122,3 +122,16 @@ async def test_a_second_notice_and_one_of_another_host_change_nothing(tmp_path) 
         await it.tick()
         assert (await it.get(job)).state is S.CHECKPOINTING
         assert len(it.market.commands(CommandKind.DELETE)) == 1
+
+
+async def test_a_job_on_a_machine_that_has_ended_begins_elsewhere_at_once(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        job = await running(it, Twin())
+        it.market.join(OTHER)
+        it.market.write(lambda uow: it.market.fleet.gone(uow, HOST, "its provider says that it is terminated"))
+        await it.tick(3)
+        now = await it.get(job)
+        assert now.state is S.STARTING and "terminated" in now.attempts[0].outcome
+        assert now.attempts[1].cluster_id == it.market.spec(OTHER).cluster_id
+        assert set(it.market.slots(HOST).values()) <= {"free"}
+        assert not it.market.commands(CommandKind.DELETE)
