@@ -429,7 +429,8 @@ class MemoryBackend:
         await self._ask(lambda: self.cloud.remove(leftover))
 
     async def console(self, machine_id: str) -> str:
-        return f"{machine_id} started.\n"
+        is_known = any(one.machine_id == machine_id for one in self.cloud.all())
+        return f"{machine_id} started.\n" if is_known else ""
 
     async def check(self) -> Sequence[Finding]:
         return [Finding("credentials", True, "The cloud in memory asks for none.")]
