@@ -135,9 +135,9 @@ def read_settings(settings: Mapping[str, str], secrets: Mapping[str, str]) -> Ec
         disk_gib=int(disk) if disk.isascii() and disk.isdecimal() and len(disk) < 6 else 0,
         subnets=subnets,
         endpoint=endpoint,
-        access_key=secrets.get("access_key", ""),
-        secret_key=secrets.get("secret_key", ""),
-        session_token=secrets.get("session_token", ""),
+        access_key=secrets.get("aws_access_key_id", ""),
+        secret_key=secrets.get("aws_secret_access_key", ""),
+        session_token=secrets.get("aws_session_token", ""),
     )
     if not _REGION.fullmatch(found.region):
         raise InvalidInput("region is not a region of Amazon, such as eu-central-1.")
@@ -150,7 +150,7 @@ def read_settings(settings: Mapping[str, str], secrets: Mapping[str, str]) -> Ec
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise InvalidInput("endpoint is an http or https address.")
     if bool(found.access_key) != bool(found.secret_key):
-        raise InvalidInput("access_key and secret_key are given together, or neither.")
+        raise InvalidInput("aws_access_key_id and aws_secret_access_key are given together, or neither.")
     return found
 
 
