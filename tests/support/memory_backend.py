@@ -355,12 +355,11 @@ class MemoryCloud:
 
     def _refuse(self, order: Order) -> None:
         """Raises Refused where no such machine may be had for that money."""
-        offer = self.book.get(order.offer.offer_id)
-        if offer is None or self.terms.capacity.get(offer.offer_id, 1) <= sum(
-            one.offer.offer_id == offer.offer_id and offer.offer_id in self.terms.capacity for one in self.living()
-        ):
+        offer, living = self.book.get(order.offer.offer_id), self.living()
+        taken = sum(one.offer.offer_id == order.offer.offer_id for one in living)
+        if offer is None or taken >= self.terms.capacity.get(offer.offer_id, len(living) + 1):
             raise Refused(RefusedFor.CAPACITY, f"There is no {order.offer.offer_id} now.")
-        if len(self.living()) >= self.terms.machines_max:
+        if len(living) >= self.terms.machines_max:
             raise Refused(RefusedFor.QUOTA, f"This account may have {self.terms.machines_max} machines.")
         if offer.price_per_hour > order.dearest_per_hour:
             raise Refused(RefusedFor.PRICE, f"{offer.offer_id} costs more now.")
@@ -429,7 +428,8 @@ class MemoryBackend:
         await self._ask(lambda: self.cloud.remove(leftover))
 
     async def console(self, machine_id: str) -> str:
-        return f"{machine_id} started.\n"
+        is_known = any(one.machine_id == machine_id for one in self.cloud.all())
+        return f"{machine_id} started.\n" if is_known else ""
 
     async def check(self) -> Sequence[Finding]:
         return [Finding("credentials", True, "The cloud in memory asks for none.")]

@@ -38,6 +38,7 @@ from windrow_master.prices.book import PriceBook, State
 from windrow_master.prices.offers import Kind, Offer
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ports import Clock
+from windrow_proto.redact import redacted
 from windrow_proto.units import GIB, MINUTE, SECOND, Bytes, Microcents, money_text, parse_money
 
 T = TypeVar("T")
@@ -100,7 +101,7 @@ DEEP_LEARNING: Final = (
     "/aws/service/deeplearning/ami/x86_64/base-oss-nvidia-driver-gpu-ubuntu-22.04/latest/ami-id"  # with NVIDIA's driver
 )
 
-_ENDED: Final = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) GMT\)")
+_ENDED: Final = re.compile(r"\((\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?:GMT|UTC)\)")
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _IMAGE: Final = re.compile(r"ami-[0-9a-f]{8,17}|/[A-Za-z0-9_./-]{1,300}")
 _SUBNET: Final = re.compile(r"subnet-[0-9a-f]{8,17}")
@@ -134,9 +135,9 @@ def read_settings(settings: Mapping[str, str], secrets: Mapping[str, str]) -> Ec
         disk_gib=int(disk) if disk.isascii() and disk.isdecimal() and len(disk) < 6 else 0,
         subnets=subnets,
         endpoint=endpoint,
-        access_key=secrets.get("access_key", ""),
-        secret_key=secrets.get("secret_key", ""),
-        session_token=secrets.get("session_token", ""),
+        access_key=secrets.get("aws_access_key_id", ""),
+        secret_key=secrets.get("aws_secret_access_key", ""),
+        session_token=secrets.get("aws_session_token", ""),
     )
     if not _REGION.fullmatch(found.region):
         raise InvalidInput("region is not a region of Amazon, such as eu-central-1.")
@@ -149,7 +150,7 @@ def read_settings(settings: Mapping[str, str], secrets: Mapping[str, str]) -> Ec
     if endpoint and not endpoint.startswith(("http://", "https://")):
         raise InvalidInput("endpoint is an http or https address.")
     if bool(found.access_key) != bool(found.secret_key):
-        raise InvalidInput("access_key and secret_key are given together, or neither.")
+        raise InvalidInput("aws_access_key_id and aws_secret_access_key are given together, or neither.")
     return found
 
 
@@ -216,7 +217,7 @@ class Ec2:
         if len(order.user_data.encode()) > USER_DATA_MAX:
             raise Refused(RefusedFor.LIMIT, f"Amazon takes {USER_DATA_MAX} bytes of user data at most.")
         asked = await self._request(order, name, zone, kind, is_gpu=row.gpu_count > 0)
-        made = await self._ask(lambda: self._client("ec2").run_instances(**asked), order.user_data)
+        made = await self._ask(lambda: self._client("ec2").run_instances(**asked))
         return _machine(made["Instances"][0])
 
     async def describe(self, market_id: str) -> Sequence[Machine]:
@@ -461,9 +462,8 @@ class Ec2:
         )
         return session.client(service, endpoint_url=known.endpoint, config=config)
 
-    async def _ask(self, call: Callable[[], T], *secrets: str) -> T:
-        """Run one call on a thread. Raises Refused, Doubtful, or _Unknown where it names what is not there. secrets:
-        words that may not be in what is said."""
+    async def _ask(self, call: Callable[[], T]) -> T:
+        """Run one call on a thread. Raises Refused or Doubtful, which name no secret."""
         try:
             async with asyncio.timeout(CONNECT_S + 3 * self._read_s):
                 return await asyncio.to_thread(call)
@@ -472,8 +472,7 @@ class Ec2:
         except TimeoutError:
             raise Doubtful("Amazon did not answer in time.") from None
         except Exception as error:
-            known = (self._settings.secret_key, self._settings.session_token, *secrets)
-            raise _translated(error, known) from None
+            raise _translated(error, (self._settings.secret_key, self._settings.session_token)) from None
 
     async def _gone(self, call: Callable[[], object]) -> None:
         """The same, where what is not there is fine."""
@@ -512,13 +511,15 @@ def _translated(error: Exception, secrets: Iterable[str]) -> Exception:
     """One of ours for what boto3 raised; anything that is not plainly a no is doubtful."""
     import botocore.exceptions
 
-    said = str(error)
+    is_answer = isinstance(error, botocore.exceptions.ClientError)
+    told = error.response if is_answer else {}
+    code = str(told.get("Error", {}).get("Code", ""))
+    said = f"{code}: {told['Error'].get('Message', '')}" if code else str(error)
     for secret in filter(None, secrets):
         said = said.replace(secret, "...")
-    said = " ".join(said.split())[:SAID_MAX]
-    if isinstance(error, botocore.exceptions.ClientError):
-        code = str(error.response.get("Error", {}).get("Code", ""))
-        status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
+    said = str(redacted(" ".join(said.split())))[:SAID_MAX]
+    if is_answer:
+        status = int(told.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
         if code == "DryRunOperation" or code.endswith(("NotFound", "NotFoundException", ".Malformed")):
             return _Unknown(said)
         for reason, codes in REASONS:

@@ -120,9 +120,9 @@ KINDS: Final[Mapping[str, KindOfBackend]] = {
                 Field("endpoint", "Address of an emulator in place of Amazon's."),
             ),
             secrets=(
-                Field("access_key", "Access key id. Default: what Amazon's library finds on the Master's machine."),
-                Field("secret_key", "Secret access key."),
-                Field("session_token", "Session token, of credentials that expire."),
+                Field("aws_access_key_id", "Access key id. Default: what Amazon's library finds on the Master's machine."),
+                Field("aws_secret_access_key", "Secret access key."),
+                Field("aws_session_token", "Session token, of credentials that expire."),
             ),
             check=ec2.read_settings,
             open=lambda settings, secrets, clock, book: ec2.Ec2(ec2.read_settings(settings, secrets), clock, book),

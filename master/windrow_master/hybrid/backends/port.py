@@ -206,7 +206,8 @@ class Backend(Protocol):
         """The offers that fit, the cheapest first."""
 
     async def provision(self, order: Order) -> Machine:
-        """Buy a machine, at most one for a purchase."""
+        """Buy a machine, at most one for a purchase. Asked again, its answer may be that of the first time: how the
+        machine is now, `describe` says."""
 
     async def describe(self, market_id: str) -> Sequence[Machine]:
         """All machines with this market's tag, the terminated ones as long as the provider shows them."""

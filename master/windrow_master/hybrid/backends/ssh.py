@@ -74,9 +74,12 @@ exec 9>"$F/lock"
 flock -n 9 || exit 0
 if [ -f "$RUNS" ]; then
     runs=$(cat "$RUNS") tries=0
-    kill -TERM -- "-$runs" # an installation takes away what it began
-    while kill -0 -- "-$runs" && [ "$tries" -lt 150 ]; do tries=$((tries + 1)); sleep 0.2; done
-    kill -KILL -- "-$runs"
+    kill -s TERM -- "-$runs" # an installation takes away what it began
+    until [ "$tries" = 150 ] || ! cat /proc/[0-9]*/stat | sed 's/^.*) //' | grep -q "^[^ZX] [0-9]* $runs "; do
+        tries=$((tries + 1))
+        sleep 0.2
+    done
+    kill -s KILL -- "-$runs"
     rm -f "$RUNS"
 fi
 if [ -f /opt/windrow-agent/install.sh ]; then
