@@ -14,10 +14,11 @@ from windrow_proto.units import GIB, HOUR, MINUTE, SECOND, Bytes, parse_money
 
 NOW: Final = 1_790_000_000 * SECOND
 RULES: Final = Rules(list_lag_ns=MINUTE)
+BY_SECOND: Final = Billing()
 ID: Final = PurchaseId("purchase_1")
 
 
-def offer(usd: str = "1.00", billing: Billing = Billing(), **others: Any) -> MachineOffer:
+def offer(usd: str = "1.00", billing: Billing = BY_SECOND, **others: Any) -> MachineOffer:
     """A machine with one GPU."""
     values: dict[str, Any] = {
         "offer_id": "g5.xlarge/eu-central-1a/on-demand",
