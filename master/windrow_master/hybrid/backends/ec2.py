@@ -512,7 +512,7 @@ def _translated(error: Exception, secrets: Iterable[str]) -> Exception:
     import botocore.exceptions
 
     is_answer = isinstance(error, botocore.exceptions.ClientError)
-    told = error.response if is_answer else {}
+    told: Mapping[str, Any] = getattr(error, "response", None) or {}
     code = str(told.get("Error", {}).get("Code", ""))
     said = f"{code}: {told['Error'].get('Message', '')}" if code else str(error)
     for secret in filter(None, secrets):
