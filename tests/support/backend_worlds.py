@@ -6,11 +6,12 @@ Each goes wrong on order in the same words, and says how far its adapter is trie
 import itertools
 import shlex
 import subprocess
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pytest
 
@@ -30,31 +31,35 @@ from windrow_proto.units import HOUR, MINUTE, Microcents
 
 numbers = itertools.count(1)
 JOIN_TOKEN: Final = "wj_" + "x" * 40 + "." + "0" * 32
-ALL_REASONS: Final = tuple(RefusedFor)
 
 
-class World(Protocol):
+class World(ABC):
     """A provider under test. level: of an adapter that passes here; None: the twin, which is no kind. secrets: words
     that may be in no log. reasons: for which this provider refuses on order."""
 
     kind: str
     level: Level | None
     clock: Clock
-    secrets: tuple[str, ...]
-    reasons: tuple[RefusedFor, ...]
+    secrets: tuple[str, ...] = ()
+    reasons: tuple[RefusedFor, ...] = tuple(RefusedFor)
 
+    @abstractmethod
     def backend(self) -> Backend:
         """A new connection."""
 
+    @abstractmethod
     def stranger(self) -> Backend:
         """A connection with credentials that are refused."""
 
+    @abstractmethod
     def then(self, call: str, fault: Fault) -> None:
         """The next such call goes so: LOST or UNDONE."""
 
+    @abstractmethod
     def refusing(self, reason: RefusedFor) -> AbstractContextManager[None]:
         """Meanwhile buying is refused."""
 
+    @abstractmethod
     def wait(self) -> None:
         """The lag of lists passes, and what ends has the time for it."""
 
@@ -73,13 +78,13 @@ def order(world: World, offer: MachineOffer, market: str, **more: Any) -> Order:
     return Order(**(known | more))
 
 
-class MemoryWorld:
+class MemoryWorld(World):
     """The twin. Its lists are as old as they may be."""
 
-    kind, level, secrets, reasons = "memory", None, (), ALL_REASONS
+    kind, level = "memory", None
 
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock = self.time = ManualClock()
         self.faults = Planned()
         self.cloud = MemoryCloud(self.clock.wall_ns, self.faults)
 
@@ -98,13 +103,13 @@ class MemoryWorld:
         return nullcontext()
 
     def wait(self) -> None:
-        self.clock.advance(2 * MINUTE)
+        self.time.advance(2 * MINUTE)
 
 
-class Ec2World:
+class Ec2World(World):
     """boto3 against moto. Its lists lag until `wait`."""
 
-    kind, level, secrets, reasons = "ec2", Level.EMULATOR, (SECRET_KEY, JOIN_TOKEN), ALL_REASONS
+    kind, level, secrets = "ec2", Level.EMULATOR, (SECRET_KEY, JOIN_TOKEN)
     ACTIONS: Final = {"provision": "RunInstances", "terminate": "TerminateInstances", "describe": "DescribeInstances"}
     CODES: Final = {
         RefusedFor.CAPACITY: "InsufficientInstanceCapacity",
@@ -183,7 +188,7 @@ class Box:
     stranger_key: str
 
 
-class SshWorld:
+class SshWorld(World):
     """OpenSSH's ssh against OpenSSH's sshd."""
 
     kind, level = "ssh", Level.LIVE

@@ -164,7 +164,7 @@ class _Answer:
 @contextmanager
 def moto_cloud() -> Iterator[MotoCloud]:
     """A server in a thread of this process, for as long as this lasts."""
-    from moto.server import DomainDispatcherApplication, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)

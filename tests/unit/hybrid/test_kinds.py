@@ -10,7 +10,7 @@ from windrow_proto.errors import InvalidInput, NotFound
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaA==\n-----END OPENSSH PRIVATE KEY-----\n"
 EC2 = {"region": "eu-central-1"}
 SSH = {"address": "10.0.0.7", "host_key": "ssh-ed25519 " + "A" * 68 + " root@box", "price_per_hour": "0.85"}
-WRONG = (
+WRONG: tuple[tuple[str, dict[str, str], dict[str, str], str], ...] = (
     ("ec2", {}, {}, "region"),
     ("ec2", {"region": "Frankfurt"}, {}, "region"),
     ("ec2", EC2 | {"image": "ubuntu"}, {}, "image"),

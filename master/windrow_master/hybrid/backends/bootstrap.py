@@ -48,7 +48,7 @@ elif [ -f "$NOTES/asked" ]; then # a minute ago, and it still runs
     poweroff -f || echo o >/proc/sysrq-trigger
 fi
 : >"$NOTES/asked"
-shutdown -h now || poweroff
+shutdown -h now || poweroff || systemctl poweroff
 """
 
 USER_DATA: Final = """\

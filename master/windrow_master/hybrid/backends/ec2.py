@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final, TypeVar
 
 from windrow_master.hybrid.backends.port import (
@@ -52,35 +52,22 @@ SAID_MAX: Final = 300
 CONSOLE_CHARS: Final = 64 * 1024
 NO_INSTANCE: Final = "i-00000000000000000"
 
-CAPACITY: Final = frozenset(
-    {
-        *("InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "Unsupported"),
-        *("InsufficientReservedInstanceCapacity", "InsufficientFreeAddressesInSubnet", "UnfulfillableCapacity"),
-    }
-)
-QUOTA: Final = frozenset(
-    {
-        *("InstanceLimitExceeded", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded", "VolumeLimitExceeded"),
-        *("AddressLimitExceeded", "NetworkInterfaceLimitExceeded", "MaxIOPSLimitExceeded", "ResourceLimitExceeded"),
-    }
-)
-AUTH: Final = frozenset(
-    {
-        *("AuthFailure", "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "InvalidClientTokenId"),
-        *("SignatureDoesNotMatch", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "OptInRequired"),
-        *("UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature", "PendingVerification"),
-        *("InvalidSignatureException", "Blocked"),
-    }
-)
-PRICE: Final = frozenset({"SpotMaxPriceTooLow", "InvalidSpotPrice"})
-LIMIT: Final = frozenset({"RequestLimitExceeded", "Throttling", "ThrottlingException", "RequestThrottled"})
-REASONS: Final = (
-    (RefusedFor.CAPACITY, CAPACITY),
-    (RefusedFor.QUOTA, QUOTA),
-    (RefusedFor.AUTH, AUTH),
-    (RefusedFor.PRICE, PRICE),
-    (RefusedFor.LIMIT, LIMIT),
-)
+CODES: Final = {
+    code: reason
+    for reason, codes in {
+        RefusedFor.CAPACITY: "InsufficientInstanceCapacity InsufficientCapacity InsufficientHostCapacity Unsupported "
+        "InsufficientReservedInstanceCapacity InsufficientFreeAddressesInSubnet UnfulfillableCapacity",
+        RefusedFor.QUOTA: "InstanceLimitExceeded VcpuLimitExceeded MaxSpotInstanceCountExceeded VolumeLimitExceeded "
+        "AddressLimitExceeded NetworkInterfaceLimitExceeded ResourceLimitExceeded",
+        RefusedFor.AUTH: "AuthFailure UnauthorizedOperation AccessDenied AccessDeniedException InvalidClientTokenId "
+        "SignatureDoesNotMatch ExpiredToken ExpiredTokenException RequestExpired OptInRequired PendingVerification "
+        "UnrecognizedClientException MissingAuthenticationToken IncompleteSignature InvalidSignatureException Blocked",
+        RefusedFor.PRICE: "SpotMaxPriceTooLow InvalidSpotPrice",
+        RefusedFor.LIMIT: "RequestLimitExceeded Throttling ThrottlingException RequestThrottled",
+    }.items()
+    for code in codes.split()
+}
+"""Amazon's codes in our five words, some of which come with a status that would else say: nobody knows."""
 STATES: Final = {
     "pending": MachineState.PENDING,
     "running": MachineState.RUNNING,
@@ -89,11 +76,14 @@ STATES: Final = {
     "stopped": MachineState.STOPPED,
     "terminated": MachineState.TERMINATED,
 }
-REMOVED_BY: Final = {
-    "volume": ("delete_volume", "VolumeId"),
-    "interface": ("delete_network_interface", "NetworkInterfaceId"),
-    "address": ("release_address", "AllocationId"),
-}
+IS_FREE: Final = [{"Name": "status", "Values": ["available"]}]
+MADE_BESIDE: Final[tuple[tuple[str, str, list[dict[str, Any]], str, str, str], ...]] = (
+    ("volume", "describe_volumes", IS_FREE, "Volumes", "VolumeId", "delete_volume"),
+    ("interface", "describe_network_interfaces", IS_FREE, "NetworkInterfaces", "NetworkInterfaceId",
+     "delete_network_interface"),
+    ("address", "describe_addresses", [], "Addresses", "AllocationId", "release_address"),
+)  # fmt: skip
+"""What may be left of a machine: how it is listed, with which further filter, and how it is deleted."""
 QUOTA_OF_GPUS: Final = "L-DB2E81BA"
 """vCPUs of running on-demand machines of the families G and VT."""
 UBUNTU: Final = "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id"
@@ -161,18 +151,9 @@ class Ec2:
     list_lag_ns = 2 * MINUTE
     has_purchase_token = True
 
-    def __init__(
-        self,
-        settings: Ec2Settings,
-        clock: Clock,
-        book: PriceBook,
-        *,
-        connect_s: float = CONNECT_S,
-        read_s: float = READ_S,
-    ) -> None:
-        """connect_s, read_s: so long a call waits for a connection, and for each part of its answer."""
-        self._settings, self._clock, self._book = settings, clock, book
-        self._connect_s, self._read_s = connect_s, read_s
+    def __init__(self, settings: Ec2Settings, clock: Clock, book: PriceBook, *, read_s: float = READ_S) -> None:
+        """read_s: so long a call waits for each part of its answer."""
+        self._settings, self._clock, self._book, self._read_s = settings, clock, book, read_s
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._images: dict[str, Mapping[str, Any]] = {}
@@ -209,9 +190,7 @@ class Ec2:
         name, zone, kind = _parts(order.offer.offer_id)
         row = self._rows().get(name)
         if row is None:
-            raise Refused(
-                RefusedFor.PRICE, f"The price book has no current price of {name} in {self._settings.region}."
-            )
+            raise Refused(RefusedFor.PRICE, f"There is no current price of {name} in {self._settings.region}.")
         if kind is Kind.ON_DEMAND and row.per_hour > order.dearest_per_hour:
             raise Refused(RefusedFor.PRICE, f"{name} costs {money_text(row.per_hour)} USD an hour now.")
         if len(order.user_data.encode()) > USER_DATA_MAX:
@@ -231,24 +210,15 @@ class Ec2:
 
     async def leftovers(self, market_id: str) -> Sequence[Leftover]:
         """Volumes, interfaces and addresses with the market's tag that no machine uses."""
-        of_market = _of_market(market_id)
-        is_free = [{"Name": "status", "Values": ["available"]}]
         found = []
-        for page in await self._pages("describe_volumes", Filters=of_market + is_free):
-            found += [_leftover("volume", one["VolumeId"], one["Tags"]) for one in page["Volumes"]]
-        for page in await self._pages("describe_network_interfaces", Filters=of_market + is_free):
-            found += [
-                _leftover("interface", one["NetworkInterfaceId"], one["TagSet"]) for one in page["NetworkInterfaces"]
-            ]
-        addresses = await self._ask(lambda: self._client("ec2").describe_addresses(Filters=of_market))
-        for one in addresses["Addresses"]:
-            if not one.get("AssociationId"):
-                found.append(_leftover("address", one["AllocationId"], one["Tags"]))
+        for kind, call, is_free, those, name, _ in MADE_BESIDE:
+            for page in await self._pages(call, Filters=[*_of_market(market_id), *is_free]):
+                found += [_leftover(kind, one[name], one) for one in page[those] if not one.get("AssociationId")]
         return found
 
     async def remove(self, leftover: Leftover) -> None:
         """Delete it."""
-        call, name = REMOVED_BY[leftover.kind]
+        ((name, call),) = ((name, call) for kind, *_, name, call in MADE_BESIDE if kind == leftover.kind)
         await self._gone(lambda: getattr(self._client("ec2"), call)(**{name: leftover.leftover_id}))
 
     async def console(self, machine_id: str) -> str:
@@ -324,6 +294,8 @@ class Ec2:
         image = await self._image(self._settings.image_gpu if is_gpu else self._settings.image)
         tags = [{"Key": key, "Value": value} for key, value in order.tags.items()]
         tagged = ["instance", "volume", "network-interface"]
+        disk = {"VolumeSize": self._settings.disk_gib, "VolumeType": "gp3", "Encrypted": True}
+        disk["DeleteOnTermination"] = True
         asked: dict[str, Any] = {
             "MinCount": 1,
             "MaxCount": 1,
@@ -334,17 +306,7 @@ class Ec2:
             "Placement": {"AvailabilityZone": zone},
             "InstanceInitiatedShutdownBehavior": "terminate",
             "MetadataOptions": {"HttpEndpoint": "enabled", "HttpTokens": "required", "HttpPutResponseHopLimit": 1},
-            "BlockDeviceMappings": [
-                {
-                    "DeviceName": image["RootDeviceName"],
-                    "Ebs": {
-                        "VolumeSize": self._settings.disk_gib,
-                        "VolumeType": "gp3",
-                        "Encrypted": True,
-                        "DeleteOnTermination": True,
-                    },
-                }
-            ],
+            "BlockDeviceMappings": [{"DeviceName": image["RootDeviceName"], "Ebs": disk}],
         }
         if kind is Kind.SPOT:
             ends = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
@@ -446,6 +408,7 @@ class Ec2:
         try:
             import boto3
             import botocore.config
+            import botocore.session
         except ImportError as error:
             raise InvalidInput("EC2 needs a package: python -m pip install boto3") from error
         for name in ("boto3", "botocore", "urllib3"):  # below it they log whole requests, with their join tokens
@@ -454,11 +417,14 @@ class Ec2:
         config = botocore.config.Config(
             connect_timeout=CONNECT_S, read_timeout=self._read_s, retries={"total_max_attempts": 1}
         )
+        core = botocore.session.get_session()
+        core.register_component("data_loader", _descriptions())
         session = boto3.session.Session(
             region_name=known.region,
             aws_access_key_id=known.access_key or None,
             aws_secret_access_key=known.secret_key or None,
             aws_session_token=known.session_token or None,
+            botocore_session=core,
         )
         return session.client(service, endpoint_url=known.endpoint, config=config)
 
@@ -493,6 +459,14 @@ class Ec2:
             more = {"NextToken": page["NextToken"]}
 
 
+@cache
+def _descriptions() -> Any:
+    """Amazon's description of its services, megabytes of it: once for all backends."""
+    import botocore.loaders
+
+    return botocore.loaders.create_loader()
+
+
 class _Unknown(Refused):
     """The call names something that is not there, or was a dry run."""
 
@@ -512,7 +486,7 @@ def _translated(error: Exception, secrets: Iterable[str]) -> Exception:
     import botocore.exceptions
 
     is_answer = isinstance(error, botocore.exceptions.ClientError)
-    told = error.response if is_answer else {}
+    told: Mapping[str, Any] = getattr(error, "response", None) or {}
     code = str(told.get("Error", {}).get("Code", ""))
     said = f"{code}: {told['Error'].get('Message', '')}" if code else str(error)
     for secret in filter(None, secrets):
@@ -522,9 +496,8 @@ def _translated(error: Exception, secrets: Iterable[str]) -> Exception:
         status = int(told.get("ResponseMetadata", {}).get("HTTPStatusCode", 500))
         if code == "DryRunOperation" or code.endswith(("NotFound", "NotFoundException", ".Malformed")):
             return _Unknown(said)
-        for reason, codes in REASONS:
-            if code in codes:
-                return Refused(reason, said)
+        if code in CODES:
+            return Refused(CODES[code], said)
         is_no = 400 <= status < 500 and code != "IdempotentParameterMismatch"  # of that purchase there is a machine
         return Refused(RefusedFor.LIMIT, said) if is_no else Doubtful(said)
     no_credentials = (
@@ -586,9 +559,9 @@ def _tags(found: Iterable[Mapping[str, str]]) -> Mapping[str, str]:
     return {one["Key"]: one["Value"] for one in found}
 
 
-def _leftover(kind: str, leftover_id: str, tags: Iterable[Mapping[str, str]]) -> Leftover:
-    said = _tags(tags)
-    return Leftover(kind, leftover_id, said.get(TAG_MARKET, ""), PurchaseId(said.get(TAG_PURCHASE, "")))
+def _leftover(kind: str, leftover_id: str, one: Mapping[str, Any]) -> Leftover:
+    tags = _tags(one.get("Tags") or one.get("TagSet") or ())
+    return Leftover(kind, leftover_id, tags.get(TAG_MARKET, ""), PurchaseId(tags.get(TAG_PURCHASE, "")))
 
 
 def _machine(one: Mapping[str, Any]) -> Machine:

@@ -120,7 +120,9 @@ KINDS: Final[Mapping[str, KindOfBackend]] = {
                 Field("endpoint", "Address of an emulator in place of Amazon's."),
             ),
             secrets=(
-                Field("aws_access_key_id", "Access key id. Default: what Amazon's library finds on the Master's machine."),
+                Field(
+                    "aws_access_key_id", "Access key id. Default: what Amazon's library finds on the Master's machine."
+                ),
                 Field("aws_secret_access_key", "Secret access key."),
                 Field("aws_session_token", "Session token, of credentials that expire."),
             ),
