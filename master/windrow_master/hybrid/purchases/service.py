@@ -393,16 +393,17 @@ class PurchaseService:
             machines = await self._within(backend.describe(self.market_id))
         except (Refused, Doubtful) as error:
             log.warning("purchases_not_seen", backend=row.name, said=str(error)[:300])
-        decisions = partial(self._decisions, row, machines, at_ns)
+        rules = replace(self._rules, list_lag_ns=backend.list_lag_ns)
+        decisions = partial(self._decisions, row, rules, machines, at_ns)
         if await self._store.read(decisions):  # a write only where there is something to do
-            judge = partial(self._judge, row, machines, at_ns)
+            judge = partial(self._judge, row, rules, machines, at_ns)
             calls = await self._store.write(judge, name="purchase.look")
             async with asyncio.TaskGroup() as group:
                 for purchase, effects in calls:
                     group.create_task(self._call(backend, purchase, effects))
 
     def _decisions(
-        self, row: BackendRow, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
+        self, row: BackendRow, rules: Rules, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
     ) -> Sequence[tuple[Purchase, Decision]]:
         """Decide about each purchase that lives, and each that was believed over and has a machine; returns those for
         which there is anything to do, as they were, with their decisions."""
@@ -417,16 +418,16 @@ class PurchaseService:
         for one in (*living, *(each for each in late if each is not None and each.backend == row.name)):
             is_busy = one.host_id is not None and self._hosts.is_busy(uow, one.host_id)
             look = Look(machines is not None, at_ns, _of(one, ours, seen), is_busy)
-            decision = decide(one, look, self._rules, uow.now_wall_ns)
+            decision = decide(one, look, rules, uow.now_wall_ns)
             if decision.purchase != one or decision.effects:
                 found.append((one, decision))
         return found
 
     def _judge(
-        self, row: BackendRow, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
+        self, row: BackendRow, rules: Rules, machines: Sequence[Machine] | None, at_ns: int, uow: UnitOfWork
     ) -> Sequence[tuple[Purchase, Sequence[Effect]]]:
         """The same, written down; returns what is to be called for."""
-        found = self._decisions(row, machines, at_ns, uow)
+        found = self._decisions(row, rules, machines, at_ns, uow)
         for before, decision in found:
             self._apply(uow, row, before, decision)
         return [(decision.purchase, decision.effects) for _, decision in found]
@@ -490,7 +491,7 @@ class PurchaseService:
             self._swept_ns[row.name] = self._clock.monotonic_ns()
         return result
 
-    # --- inside --------------------------------------------------------------------------------------------------------
+    # --- inside ------------------------------------------------------------------------------------------------------
 
     def _end(self, actor: str, purchase_id: str, reason: str, uow: UnitOfWork) -> Purchase:
         purchase = _load(uow, purchase_id)

@@ -24,12 +24,10 @@ async def sweep(backend: Backend, market_id: str, living: Living) -> SweepResult
     known = await living()
     ended, left, unknown = list[Found](), list[Found](), list[Found]()
     for machine in machines:
-        its = known.get(machine.purchase_id)
         words = f"{machine.offer_id} {machine.zone}: {machine.said}, bought in term {machine.epoch}"
         found = Found(machine.machine_id, machine.purchase_id, words)
-        if machine.market_id != market_id or machine.state is MachineState.TERMINATED:
-            left.append(found)
-        elif its is not None and its in ("", machine.machine_id):
+        is_bought = known.get(machine.purchase_id) in ("", machine.machine_id)
+        if is_bought or machine.market_id != market_id or machine.state is MachineState.TERMINATED:
             left.append(found)
         else:
             is_asked = await _try(backend.terminate(machine.machine_id))
