@@ -5,6 +5,7 @@ from typing import Final
 
 from windrow_master.clusters.lookup import running_on
 from windrow_master.fleet.lookup import find_host
+from windrow_master.fleet.messages import HostLeaving
 from windrow_master.fleet.service import FleetService
 from windrow_master.fleet.states import AdminEvent, AdminState
 from windrow_master.hybrid.backends import bootstrap
@@ -61,11 +62,12 @@ class BoughtHosts:
         """The sum that renters paid for it."""
         return self._market.charged_on(uow, host_id)
 
-    def drain(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
-        """Let nothing new start on it."""
+    def drain(self, uow: UnitOfWork, host_id: HostId, at_ns: int, reason: str) -> None:
+        """Let nothing new start on it, and its jobs move, which costs them no retry."""
         host = find_host(uow, host_id)
         if host is not None and host.admin_state is AdminState.ACTIVE:
             self._fleet.hosts.decide(uow, host_id, AdminEvent.DRAIN, "master", reason)
+            uow.publish(HostLeaving(host_id, at_ns, "purchase"))
 
     def lose(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
         """It is gone now: its work is lost, its leases end."""

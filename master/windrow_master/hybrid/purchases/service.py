@@ -37,6 +37,7 @@ from windrow_master.hybrid.purchases.sweep import nothing_lives, sweep
 from windrow_master.identity.accounts import check_may_begin, find_account
 from windrow_master.identity.messages import HostJoined
 from windrow_master.identity.model import Principal, Role
+from windrow_master.jobs.handover import MAY_STAY
 from windrow_master.loops import ends_alone, when_due
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -87,8 +88,8 @@ class Hosts(Protocol):
     def paid(self, uow: UnitOfWork, host_id: HostId) -> Microcents:
         """The sum that renters paid for it."""
 
-    def drain(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
-        """Let nothing new start on it, and its work move."""
+    def drain(self, uow: UnitOfWork, host_id: HostId, at_ns: int, reason: str) -> None:
+        """Let nothing new start on it, and its work move: it will be gone at this wall time."""
 
     def lose(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
         """It is gone now: its work is lost, its leases end."""
@@ -275,7 +276,10 @@ class PurchaseService:
         uow.after_commit(lambda: self._backends.queue.add(purchase.backend))
 
     def leaving(self, uow: UnitOfWork, fact: HostLeaving) -> None:
-        """A host says that its provider takes it back; the fleet has drained it already."""
+        """A host says that its provider takes it back; the fleet has drained it already. Where it may stay, its work
+        goes on, and it is ended as soon as that is over."""
+        if fact.why == MAY_STAY:
+            return
         purchase = uow[PurchaseRepository].of_host(fact.host_id)
         if purchase is not None and purchase.state in USABLE:
             after = moved(purchase, Event.DRAIN, uow.now_wall_ns, f"its provider takes it back ({fact.why})")
@@ -435,16 +439,16 @@ class PurchaseService:
     def _apply(self, uow: UnitOfWork, row: BackendRow, before: Purchase, decision: Decision) -> None:
         """Write a decision, and do what belongs into its transaction."""
         after, rows = decision.purchase, uow[PurchaseRepository]
+        if after != before:
+            self._save(uow, before, after)
         if after.host_id is not None and Effect.DRAIN_HOST in decision.effects:
-            self._hosts.drain(uow, after.host_id, after.reason)
+            self._hosts.drain(uow, after.host_id, uow.now_wall_ns + self._rules.drain_ns, after.reason)
         if after.host_id is not None and Effect.LOSE_HOST in decision.effects:
             self._hosts.lose(uow, after.host_id, after.reason)
         if Effect.BOOK in decision.effects:
             paid = NOTHING if after.host_id is None else self._hosts.paid(uow, after.host_id)
             rows.add_cost(costs.entry(after, rows.costs([after.purchase_id]), paid, uow.now_wall_ns))
             uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
-        if after != before:
-            self._save(uow, before, after)
 
     def _forget_sweep(self, name: str) -> None:
         self._swept_ns.pop(name, None)

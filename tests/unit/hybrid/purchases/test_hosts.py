@@ -16,7 +16,9 @@ from windrow_master.acceptance import schedule as proofs
 from windrow_master.app import wiring
 from windrow_master.clusters.messages import HostLimits
 from windrow_master.fleet.lookup import find_host
+from windrow_master.fleet.messages import HostLeaving
 from windrow_master.fleet.model import AdminState, Host
+from windrow_master.fleet.states import AdminEvent
 from windrow_master.hybrid.backends.port import Finding
 from windrow_master.hybrid.purchases.backends import BackendService
 from windrow_master.hybrid.purchases.hosts import BoughtHosts
@@ -128,6 +130,22 @@ def test_it_is_retired_and_its_token_worth_nothing_when_its_purchase_ends(market
     with pytest.raises(JoinTokenRefused):
         market.join(token)
     assert {run(market.purchases.get(one.purchase_id)).state for one in (first, second)} == {State.GONE}
+
+
+def test_its_jobs_are_told_that_it_will_be_gone_and_nothing_new_starts(market: Market) -> None:
+    told = list[HostLeaving]()
+    market.master.store.messages.on(HostLeaving, lambda uow, fact: told.append(fact))
+    bought = market.buy()
+    host_id = HostId(market.join(market.token()).id)
+    market.master.store.write_now(
+        lambda uow: market.master.fleet.hosts.decide(uow, host_id, AdminEvent.ACTIVATE, "test", ""), name="activate"
+    )
+    market.turns(LOOK_EVERY_NS)
+    run(market.purchases.end(OPERATOR, bought.purchase_id, "by hand"))
+    assert told == [HostLeaving(host_id, market.clock.wall_ns() + RULES.drain_ns, "purchase")]
+    assert market.host(host_id).admin_state is AdminState.DRAINING
+    events = market.master.store.read_now(lambda uow: uow.events.after(0, limit=100, kinds=["purchase.draining"]))
+    assert len(events) == 1
 
 
 def test_nobody_proves_or_challenges_it_since_its_provider_vouches_for_it(market: Market) -> None:

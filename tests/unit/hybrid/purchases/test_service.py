@@ -227,9 +227,22 @@ def test_a_host_that_says_it_will_be_taken_back_drains(connected: World) -> None
     fact = HostLeaving(host, connected.clock.wall_ns() + 2 * MINUTE, "spot")
     connected.store.write_now(lambda uow: connected.purchases.leaving(uow, fact), name="leaving")
     assert connected.now(bought).reason == "its provider takes it back (spot)"
+    assert [kind for kind, _ in connected.events()].count("purchase.draining") == 1
     connected.hosts.busy.clear()
     connected.turn()
     assert connected.state(bought) is State.ENDING
+
+
+def test_a_host_that_may_be_taken_back_goes_on_with_its_work(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    host = connected.join(bought)
+    connected.hosts.busy.add(host)
+    connected.turns(MINUTE)
+    fact = HostLeaving(host, None, "rebalance")
+    connected.store.write_now(lambda uow: connected.purchases.leaving(uow, fact), name="leaving")
+    connected.turns(5 * MINUTE)
+    assert connected.state(bought) is State.SERVING
 
 
 def test_one_that_never_joins_is_ended_with_its_console_and_no_secret_in_it(connected: World) -> None:
