@@ -248,18 +248,22 @@ def moto_amazon() -> Iterator[MotoCloud]:
 def ssh_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     need_namespaces()
     services.need("openssh")
-    folder = tmp_path_factory.mktemp("keys")
-    made = {name: _keys(folder, name) for name in ("host", "own", "stranger")}
     with bridge() as (name, address), second_host(name, address) as machine:
-        public = {name: one.with_suffix(".pub").read_text() for name, one in made.items()}
-        files = {"host_key": made["host"].read_text(), "authorized": public["own"], "sshd": SSHD, "faults": FAULTS}
-        for where, text in {**files, "firewall": FIREWALL}.items():
-            put = machine.run(f"umask 077; printf '%s' {shlex.quote(text)} >/tmp/{where}")
-            assert put.returncode == 0, put.stderr
-        begun = machine.run("mkdir -p /run/sshd; nft -f /tmp/firewall; /usr/sbin/sshd -f /tmp/sshd")
-        assert begun.returncode == 0, begun.stderr
-        there = machine.run("hostname -I").stdout.split()[0]
-        yield Box(machine, there, public["host"], made["own"].read_text(), made["stranger"].read_text())
+        yield box_of(machine, tmp_path_factory.mktemp("keys"))
+
+
+def box_of(machine: SecondHost, folder: Path) -> Box:
+    """Make a box of a machine: start its sshd, and let nothing else in."""
+    made = {name: _keys(folder, name) for name in ("host", "own", "stranger")}
+    public = {name: one.with_suffix(".pub").read_text() for name, one in made.items()}
+    files = {"host_key": made["host"].read_text(), "authorized": public["own"], "sshd": SSHD, "faults": FAULTS}
+    for where, text in {**files, "firewall": FIREWALL}.items():
+        put = machine.run(f"umask 077; printf '%s' {shlex.quote(text)} >/tmp/{where}")
+        assert put.returncode == 0, put.stderr
+    begun = machine.run("mkdir -p /run/sshd; nft -f /tmp/firewall; /usr/sbin/sshd -f /tmp/sshd")
+    assert begun.returncode == 0, begun.stderr
+    there = machine.run("hostname -I").stdout.split()[0]
+    return Box(machine, there, public["host"], made["own"].read_text(), made["stranger"].read_text())
 
 
 def _keys(folder: Path, name: str) -> Path:
