@@ -29,8 +29,8 @@ REFUSAL: Json = {
 }
 """Why these jobs find no place, and what they would find one with."""
 HERE = ["It runs on workbench: of 3 hosts that fit, this one has the highest score, 9,120.", "It costs 0.08 per hour."]
-HELD = "gpu-7 would do: it is held by train-bert, until about 14:10."
-STARTS = "It is expected to start at 14:20 ± 6 min."
+HELD = "gpu-7 would do: it is held by train-bert, until about 14:10 UTC."
+STARTS = "It is expected to start at 14:20 UTC ± 6 min."
 
 
 def job_id(number: int) -> str:
@@ -46,7 +46,7 @@ def queued(entry_id: str, name: str, place: int | None, account_id: str = OWN, *
         "start_at": at(-start),
         "low_at": at(half - start),
         "high_at": at(-start - half),
-        "words": "14:20 ± 6 min",
+        "words": "14:20 UTC ± 6 min",
     }
     why = "Held by ada until it is released." if place is None else "In the queue: no host has 8 GPUs free."
     row: Json = {
@@ -59,7 +59,7 @@ def queued(entry_id: str, name: str, place: int | None, account_id: str = OWN, *
         "priority": 0,
         "state": "held" if place is None else "ready",
         "place": place,
-        "summary": why if place is None else "In the queue, starts 14:20 ± 6 min",
+        "summary": why if place is None else "In the queue, starts 14:20 UTC ± 6 min",
         "why": why,
         "estimate": estimate,
         "factors": {
@@ -88,7 +88,7 @@ def add_queue(world: World) -> None:
         queued(job_id(1), "hotfix-eval", 1, OTHER, **urgent),
         queued(job_id(2), "train-resnet", 2),
         queued(
-            job_id(3), "sweep-learning-rates", 3, why="3rd in the queue: gpu-7 is reserved for it from about 14:20."
+            job_id(3), "sweep-learning-rates", 3, why="3rd in the queue: gpu-7 is reserved for it from about 14:20 UTC."
         ),
         queued("cluster_019a0000-2222-7000-8000-000000000777", "notebook-of-the-week", 4, **machine),
         queued(job_id(4), "nightly-report", None),

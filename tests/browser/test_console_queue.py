@@ -100,7 +100,7 @@ async def test_a_job_that_waits_says_why_and_is_submitted_with_the_change_that_s
     await signed_in(page, served, f"/jobs/{job_id(2)}")
     why = page.get_by_role("region", name="Why it waits")
     await expect(why.get_by_role("heading")).to_contain_text("2nd in the queue, starts ")
-    await expect(why).to_contain_text("gpu-7 would do: it is held by train-bert, until about 14:10.")
+    await expect(why).to_contain_text("gpu-7 would do: it is held by train-bert, until about 14:10 UTC.")
     await why.get_by_label("Why not on another host?").fill("sim-000")
     await page.keyboard.press("Enter")
     await expect(why.get_by_role("status")).to_contain_text("sim-000 has no H100. As it is now.")

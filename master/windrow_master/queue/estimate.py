@@ -47,7 +47,7 @@ class Estimate:
 
     @property
     def words(self) -> str:
-        """As people read it: 14:20 ± 6 min, in UTC."""
+        """As people read it: 14:20 UTC ± 6 min."""
         half = max(self.high_ns - self.start_ns, self.start_ns - self.low_ns)
         return f"{clock_text(self.start_ns, self.made_ns)} ± {max(1, round(half / MINUTE))} min"
 
@@ -219,6 +219,6 @@ def ordinal(place: int) -> str:
 
 
 def clock_text(at_ns: int, now_ns: int) -> str:
-    """A time in UTC: 14:20 within a day from now, else with its date."""
+    """A time: 14:20 UTC within a day from now, else with its date."""
     text = time_text(at_ns)
-    return text[11:16] if 0 <= at_ns - now_ns < DAY else f"{text[:10]} {text[11:16]}"
+    return f"{text[11:16]} UTC" if 0 <= at_ns - now_ns < DAY else f"{text[:10]} {text[11:16]} UTC"

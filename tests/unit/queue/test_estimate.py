@@ -80,23 +80,23 @@ CASES: list[tuple[dict[str, Any], Callable[[Scene], None], str]] = [
     ({}, gone, "Its share p0 is deleted: it cannot start."),
     ({"after": (("x", When.OK),)}, nothing, "Waits for x to succeed."),
     ({"after": (("x", When.FAILURE), ("y", When.ANY))}, nothing, "Waits for x to fail, and 1 more."),
-    ({"begin_ns": BEGAN + HOUR}, nothing, "Begins at 23:13 at the earliest."),
-    ({"begin_ns": BEGAN + 2 * DAY}, nothing, "Begins at 2023-11-16 22:13 at the earliest."),
+    ({"begin_ns": BEGAN + HOUR}, nothing, "Begins at 23:13 UTC at the earliest."),
+    ({"begin_ns": BEGAN + 2 * DAY}, nothing, "Begins at 2023-11-16 22:13 UTC at the earliest."),
     ({}, too_small, "This is more than p0 may ever have: raise its ceiling, or ask for less."),
     ({}, run_all, "This waits until p0 holds less: with this it would pass its ceiling."),
     (
         {"need": Need(cards=2, pools=frozenset({"a100"}))},
         head_reserves,
-        f"{SECOND_IN}the hosts that have 2 GPUs of a100 free are reserved for head from about 23:13.",
+        f"{SECOND_IN}the hosts that have 2 GPUs of a100 free are reserved for head from about 23:13 UTC.",
     ),
-    ({}, lambda scene: scene.reserve("asks"), f"{SECOND_IN}gpu-7 is reserved for it from about 23:13."),
+    ({}, lambda scene: scene.reserve("asks"), f"{SECOND_IN}gpu-7 is reserved for it from about 23:13 UTC."),
     ({"need": Need(cards=3)}, nothing, f"{SECOND_IN}no host has 3 GPUs free."),
     ({"need": Need(cards=1, milli=250, hosts=2)}, nothing, f"{SECOND_IN}1 of 2 hosts have 0.25 GPU free."),
     ({"need": Need(cpus=60 * MILLI)}, nothing, f"{SECOND_IN}hosts have 60 CPUs {BEFORE}"),
     (
         {},
         drained,
-        f"{SECOND_IN}maintenance begins at 23:13 on hosts that have 2 GPUs free, and it might not end before.",
+        f"{SECOND_IN}maintenance begins at 23:13 UTC on hosts that have 2 GPUs free, and it might not end before.",
     ),
     ({"priority_class": PriorityClass.URGENT}, head_reserves, f"{SECOND_IN}hosts have 2 GPUs {BEFORE}"),
 ]
@@ -147,5 +147,5 @@ def test_estimates_learn_from_how_they_turned_out() -> None:
 
 def test_an_estimate_in_words() -> None:
     times = {"start_ns": BEGAN + HOUR, "low_ns": BEGAN + 58 * MINUTE, "high_ns": BEGAN + 66 * MINUTE}
-    assert Estimate(place=3, made_ns=BEGAN, planned_ns=BEGAN, **times).words == "23:13 ± 6 min"
+    assert Estimate(place=3, made_ns=BEGAN, planned_ns=BEGAN, **times).words == "23:13 UTC ± 6 min"
     assert " ".join(map(ordinal, (1, 2, 3, 4, 11, 12, 13, 21, 102))) == "1st 2nd 3rd 4th 11th 12th 13th 21st 102nd"

@@ -114,9 +114,9 @@ async def test_what_is_reserved_for_others_reads_other_work_and_for_an_operator_
         return {one["name"]: one["why"] for one in (await busy.get("/queue", theirs=theirs))["items"]}
 
     told = await lines(theirs=True)
-    free = "the hosts that have 1 GPU free are reserved for {} from about 09:00."
+    free = "the hosts that have 1 GPU free are reserved for {} from about 09:00 UTC."
     assert told["small"].endswith(free.format("other work"))
-    assert told["mine"] == "2nd in the queue: gpu-7 is reserved for it from about 09:00."
+    assert told["mine"] == "2nd in the queue: gpu-7 is reserved for it from about 09:00 UTC."
     assert (await lines(theirs=False))["small"].endswith(free.format("secret-job"))
 
 

@@ -371,7 +371,7 @@ async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: Wor
     assert (len(w.queue), w.held("project")) == (0, MILLI)
     w.put(entry("large", cards=2))
     await w.look(2)
-    assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01."
+    assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01 UTC."
 
 
 async def test_what_was_put_again_while_it_was_being_placed_is_not_taken_from_its_host(w: World):

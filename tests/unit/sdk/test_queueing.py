@@ -18,11 +18,11 @@ JOB = "job_" + "0" * 16 + "9f6e1d2b00000000"
 QUEUED = filled("QueuedOut", is_full=True) | {
     "id": JOB,
     "name": "train",
-    "summary": "3rd in the queue, starts 14:20 ± 6 min",
+    "summary": "3rd in the queue, starts 14:20 UTC ± 6 min",
     "why": "3rd in the queue: no host has 8 GPUs free.",
     "place": 3,
     "asks": "8 GPUs",
-    "estimate": filled("EstimateOut", is_full=True) | {"words": "14:20 ± 6 min"},
+    "estimate": filled("EstimateOut", is_full=True) | {"words": "14:20 UTC ± 6 min"},
     "factors": filled("FactorsOut", is_full=True)
     | {"usage": [0.5, 0.25], "is_above": [True, False], "points": 2.5, "priority": 1, "age": 1.5, "is_top": False},
 }
@@ -35,7 +35,7 @@ EXPLAINED = filled("ExplainOut", is_full=True) | {
     "here": [],
     "not_there": "rack-7 does not fit now: no free GPU.",
     "otherwise": None,
-    "not_yet": [QUEUED["why"], "gpu-7 would do: it is held by other work, until about 14:20."],
+    "not_yet": [QUEUED["why"], "gpu-7 would do: it is held by other work, until about 14:20 UTC."],
     "changes": [f"{WAY}."],
     "queue": QUEUED,
 }
@@ -78,7 +78,7 @@ def test_the_list_shows_the_place_the_start_and_why(windrow: Any, capsys: pytest
     said = capsys.readouterr()
     head, line = (one.split() for one in said.out.splitlines())
     assert head == ["PLACE", "ID", "NAME", "PROJECT", "ASKS", "FOR", "SINCE", "STARTS", "WHY"]
-    assert line[0] == "3" and "14:20 ± 6 min" in said.out and QUEUED["why"] in said.out
+    assert line[0] == "3" and "14:20 UTC ± 6 min" in said.out and QUEUED["why"] in said.out
     assert said.err == "12 wait, 3 run. 81 of 100 starts came when expected.\n"
 
     windrow("queue", "ls", "--json")
@@ -118,7 +118,7 @@ def test_explain_says_all_four_and_the_verbs_of_jobs_the_same(windrow: Any, caps
         "  rack-7 does not fit now: no free GPU.",
         "Why not yet:",
         f"  {QUEUED['why']}",
-        "  gpu-7 would do: it is held by other work, until about 14:20.",
+        "  gpu-7 would do: it is held by other work, until about 14:20 UTC.",
         "What would change it:",
         f"  {WAY}.",
     ]

@@ -25,7 +25,7 @@ QUEUED: dict[str, Any] = {
     "workloads": [],
     "request": {"wait_seconds": 7200},
 }
-PLACE = {"summary": "3rd in the queue, starts 14:20 ± 6 min", "why": "No host has 1 GPU free."}
+PLACE = {"summary": "3rd in the queue, starts 14:20 UTC ± 6 min", "why": "No host has 1 GPU free."}
 
 
 class Master:
