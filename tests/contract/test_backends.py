@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -379,6 +380,19 @@ async def test_ec2_a_throttled_list_is_no_empty_list(ec2_world: Ec2World, market
 
     assert no.value.reason is RefusedFor.LIMIT
     await backend.close()
+
+
+async def test_ec2_without_its_library_says_what_to_install(
+    ec2_world: Ec2World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    backend = ec2_world.backend()
+
+    with pytest.raises(Refused, match="pip install boto3"):
+        await backend.describe("market")
+
+    (credentials,) = await backend.check()
+    assert not credentials.is_good and "pip install boto3" in credentials.said
 
 
 async def test_ec2_too_much_user_data_is_refused_before_amazon_is_asked(ec2_world: Ec2World, market: str) -> None:
