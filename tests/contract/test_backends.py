@@ -183,7 +183,8 @@ async def test_a_machine_ends_when_asked_and_asking_again_is_fine(world: World, 
     await backend.terminate(bought.machine_id)
     (found,) = await seen(world, backend, market)
     assert (found.purchase_id, found.state) == (asked.purchase_id, MachineState.TERMINATED)
-    assert (await backend.provision(asked)).machine_id == bought.machine_id, "no second machine for that purchase"
+    assert (await backend.provision(asked)).machine_id == bought.machine_id
+    assert [one.state for one in await seen(world, backend, market)] == [MachineState.TERMINATED], "nothing new for it"
 
 
 async def test_a_lost_answer_to_the_end_is_doubtful_and_the_machine_ends(
@@ -480,7 +481,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
     ssh_world: SshWorld, market: str
 ) -> None:
     backend = ssh_world.backend()
-    script = "#!/bin/sh\necho ran >>/tmp/ran; echo 'it said so'; exec sleep 600\n"
+    script = "trap 'echo tidied up; exit' TERM\necho ran >>/tmp/ran; echo 'it said so'; sleep 600 &\nwait\n"
     asked = order(ssh_world, (await backend.offers(Wanted()))[0], market, user_data=script)
     bought = await backend.provision(asked)
     await backend.provision(asked)
@@ -491,7 +492,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
 
     await poll_async(lambda: ended(ssh_world, backend, market))
     assert ssh_world.run("cat /tmp/ran; rm /tmp/ran") == "ran\n"
-    assert await backend.console(bought.machine_id) == "it said so\n"
+    assert await backend.console(bought.machine_id) == "it said so\ntidied up\n"
     assert "sleep 600" not in ssh_world.box.machine.processes()
     await backend.close()
 
@@ -499,6 +500,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
 async def test_ssh_of_two_buyers_at_once_one_gets_the_machine(ssh_world: SshWorld, market: str) -> None:
     backends = [ssh_world.backend() for _ in range(4)]
     offer = (await backends[0].offers(Wanted()))[0]
+    ssh_world.meet(len(backends))
 
     said = await asyncio.gather(
         *(one.provision(order(ssh_world, offer, market)) for one in backends), return_exceptions=True

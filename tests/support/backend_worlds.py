@@ -156,6 +156,7 @@ PidFile /run/sshd.pid
 ForceCommand sh /tmp/faults
 """
 FAULTS: Final = """\
+export PATH="/tmp/bin:$PATH"
 fault=$(cat /tmp/fault 2>/dev/null)
 rm -f /tmp/fault
 case $fault in
@@ -226,6 +227,15 @@ class SshWorld(World):
     def wait(self) -> None:
         """Nothing lags."""
 
+    def meet(self, count: int) -> None:
+        """So many buyers find the machine free before one of them takes it."""
+        text = f"""#!/bin/sh
+touch "/tmp/met.$$"
+until [ "$(ls /tmp/met.* | wc -l)" -ge {count} ]; do sleep 0.05; done
+exec /usr/bin/mktemp "$@"
+"""
+        self.run(f"mkdir -p /tmp/bin; printf '%s' {shlex.quote(text)} >/tmp/bin/mktemp; chmod +x /tmp/bin/mktemp")
+
     def run(self, command: str) -> str:
         done = self.box.machine.run(command)
         assert done.returncode == 0, done.stderr
@@ -233,9 +243,9 @@ class SshWorld(World):
 
     def clear(self) -> None:
         """Nobody has the machine, and it remembers nothing."""
-        self.box.machine.run(
-            f"kill $(cat /run/windrow-purchase.pid); rm -rf {FOLDER}* /tmp/fault /var/lib/windrow-agent"
-        )
+        runs = "/run/windrow-purchase.pid"
+        self.box.machine.run(f"kill -s KILL -- -$(cat {runs}); rm -rf {runs} {FOLDER}* /var/lib/windrow-agent")
+        self.box.machine.run("rm -rf /tmp/fault /tmp/bin /tmp/met.*")
 
 
 @pytest.fixture(scope="package")
