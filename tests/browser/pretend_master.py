@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_alerts import alert_routes, channel_routes
 from tests.browser.pretend_billing import billing_routes
+from tests.browser.pretend_clouds import cloud_routes
 from tests.browser.pretend_ends import operator_end_routes, project_end_routes, user_end_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
@@ -100,6 +101,7 @@ def make_app(world: World) -> FastAPI:
     volume_routes(app, world)
     secret_routes(app, world)
     resource_routes(app, world)
+    cloud_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)
