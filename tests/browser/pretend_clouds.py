@@ -27,13 +27,16 @@ def purchase_id(number: int) -> str:
     return f"purchase_{number:032x}"
 
 
-def backend(name: str, **more: Any) -> Json:
+def backend(name: str, kind: str = "ec2", **more: Any) -> Json:
     """A backend that was never checked and has bought nothing."""
+    of = KINDS[kind]
     return {
         "name": name,
-        "kind": "ec2",
-        "title": KINDS["ec2"].title,
-        "level": str(KINDS["ec2"].level),
+        "kind": kind,
+        "title": of.title,
+        "level": str(of.level),
+        "level_text": of.level_text,
+        "ends_by": str(of.ends_by),
         "settings": {"region": "eu-central-1"},
         "has_secrets": True,
         "caps": NO_CAPS | {"per_day": "40.00"},
@@ -107,7 +110,13 @@ def add_clouds(world: World) -> None:
     more = {"checked_at": at(300), "swept_at": at(95)}
     world.backends += [
         backend("aws", caps=caps, owed=owed, findings=[GOOD], margin_percent=10, **more),
-        backend("lab-boxes", title="Machines by SSH", kind="ssh", findings=[GOOD, UNREACHABLE], **more),
+        backend(
+            "lab-box",
+            "ssh",
+            caps=NO_CAPS | {"in_all": "100.00", "currency": "EUR"},
+            findings=[GOOD, UNREACHABLE],
+            **more,
+        ),
         backend("spare"),
     ]
     host = "host_019a0000-0000-7000-8000-000000000001"
@@ -138,8 +147,8 @@ def cloud_routes(app: FastAPI, world: World) -> None:
 
     @app.post("/api/v1/backends")
     async def add(body: Json = Body()) -> Response:
-        kept = {"kind": body["kind"], "settings": body["settings"], "has_secrets": bool(body["secrets"])}
-        made = backend(body["name"], **kept, caps=body["caps"], margin_percent=body["margin_percent"])
+        kept = {"settings": body["settings"], "has_secrets": bool(body["secrets"])}
+        made = backend(body["name"], body["kind"], **kept, caps=body["caps"], margin_percent=body["margin_percent"])
         world.backends.append(made)
         return JSONResponse(made, 201)
 

@@ -21,9 +21,10 @@ import {
   CAPS,
   type CapsDraft,
   type CapsFaults,
+  capLabel,
   capsCommand,
+  currencyOf,
   draftOfCaps,
-  levelText,
   NO_CAPS,
   shownBackend,
   toBackend,
@@ -51,11 +52,14 @@ function CapFields({
 }) {
   return (
     <>
-      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
+      <Text size="sm" fw={600}>
+        The most that may be bought
+      </Text>
+      <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="sm">
         {CAPS.map(([cap, label]) => (
           <TextInput
             key={cap}
-            label={cap === "machines" || cap === "vcpus" ? label : `${label} (${currency})`}
+            label={capLabel(cap, label, currency)}
             placeholder="no cap"
             inputMode="decimal"
             value={draft[cap]}
@@ -103,7 +107,7 @@ export function AddBackend({ close }: { close: () => void }) {
     >
       <NativeSelect
         label="Kind"
-        description={kind && levelText(kind.level)}
+        description={kind && plain(kind.level_text)}
         data={kinds.map((one) => ({ value: one.kind, label: plain(one.title) }))}
         value={kind?.kind ?? ""}
         error={told.kind}
@@ -142,7 +146,7 @@ export function AddBackend({ close }: { close: () => void }) {
         draft={draft}
         change={change}
         faults={Object.fromEntries(CAPS.map(([cap]) => [cap, shown(cap, draft[cap])]))}
-        currency="USD"
+        currency={currencyOf(draft, kind)}
       />
       <Same method="POST" path="/backends" body={shownBackend(body)} command={backendCommand(body)} />
     </FormDialog>
