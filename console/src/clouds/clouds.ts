@@ -68,7 +68,7 @@ export function toCaps(draft: CapsDraft, currency: string) {
     machines: whole("machines"),
     vcpus: whole("vcpus"),
   };
-  if (caps.per_day === null && caps.in_all === null) faults.per_day = "Per day or in all must have a cap";
+  if (MONEY_CAPS.every((cap) => caps[cap] === null)) faults.per_day = "Per day, in all or per hour needs a cap";
   const margin = draft.margin.trim() || "0";
   if (!WHOLE.test(margin)) faults.margin = "A whole number of percent";
   return { caps, margin: Number(margin), faults };

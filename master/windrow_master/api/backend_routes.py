@@ -34,7 +34,7 @@ Percent = Annotated[int, Field(ge=0, le=1_000, description="Added to the cost in
 
 
 class CapsBody(Body):
-    """The most that may be bought; null: no such cap. A day or all must have one."""
+    """The most that may be bought; null: no such cap. At least one cap of money is given."""
 
     currency: Annotated[
         str | None, Field(pattern="^[A-Z]{3}$", description="ISO 4217; null: as the provider's prices")

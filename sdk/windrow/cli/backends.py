@@ -64,8 +64,8 @@ def backend_add(
 ) -> None:
     """Add a backend with caps on what may be spent there. Nothing is bought by it."""
     caps = _caps(per_hour=per_hour, per_day=per_day, in_all=in_all, machines=machines, vcpus=vcpus)
-    if not any(caps.get(one) for one in ("per_day", "in_all")):
-        raise InvalidInput("Say how much may be spent there: --per-day AMOUNT, --in-all AMOUNT or both.")
+    if not any(caps.get(one) for one in MONEY):
+        raise InvalidInput("Say how much may be spent there: --per-hour, --per-day or --in-all AMOUNT.")
     secrets = {} if credentials is None else _credentials(credentials)
     secrets |= {key: _read(Path(file)) for key, file in _pairs("--secret-file", secret_file)}
     record = {
