@@ -14,7 +14,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
-from windrow_master.hybrid.backends.kinds import KINDS, VALUE_MAX
+from windrow_master.hybrid.backends.kinds import KINDS, VALUE_MAX, EndsBy, Level
 from windrow_master.hybrid.backends.port import NO_BYTES, Wanted
 from windrow_master.hybrid.purchases.model import BackendRow, Caps
 from windrow_master.identity.decide import Permission
@@ -24,7 +24,8 @@ from windrow_proto.units import GIB, Bytes
 route = Routes("clouds")
 
 NAME: Final = r"^[a-z][a-z0-9-]{0,62}$"
-ENDS_BY: Final = "What ends a machine when the Master is gone: power-off, uninstall (of the agent) or only a sweep"
+LEVEL: Final = "How far the adapter was tried"
+ENDS_BY: Final = "What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep"
 Name = Annotated[str, Path(pattern=NAME)]
 Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Value = Annotated[str, Field(max_length=VALUE_MAX)]
@@ -95,10 +96,10 @@ class BackendKindOut(Out):
 
     kind: Annotated[str, Read("name")]
     title: str
-    level: Annotated[str, Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none")]
+    level: Annotated[Level, Field(description=LEVEL)]
     level_text: Annotated[str, Field(description="The same in a sentence")]
     currency: str
-    ends_by: Annotated[str, Field(description=ENDS_BY)]
+    ends_by: Annotated[EndsBy, Field(description=ENDS_BY)]
     settings: list[KindFieldOut]
     secrets: list[KindFieldOut]
 
@@ -140,15 +141,11 @@ class BackendOut(Out):
     name: str
     kind: str
     title: Annotated[str, Read(lambda one: KINDS[one.kind].title)]
-    level: Annotated[
-        str,
-        Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none"),
-        Read(lambda one: KINDS[one.kind].level),
-    ]
+    level: Annotated[Level, Field(description=LEVEL), Read(lambda one: KINDS[one.kind].level)]
     level_text: Annotated[
         str, Field(description="The same in a sentence"), Read(lambda one: KINDS[one.kind].level_text)
     ]
-    ends_by: Annotated[str, Field(description=ENDS_BY), Read(lambda one: KINDS[one.kind].ends_by)]
+    ends_by: Annotated[EndsBy, Field(description=ENDS_BY), Read(lambda one: KINDS[one.kind].ends_by)]
     settings: dict[str, str]
     has_secrets: bool
     caps: CapsOut

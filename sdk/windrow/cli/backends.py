@@ -195,7 +195,7 @@ def _print_findings(findings: list[Item]) -> None:
 
 
 def _machine(offer: Item) -> str:
-    gpus = f"{offer['gpu_count']} x {offer['gpu']}, " if offer["gpu_count"] else ""
+    gpus = f"{offer['gpu_count']} x {offer['gpu'] or 'GPU'}, " if offer["gpu_count"] else ""
     return f"{gpus}{offer['cpus']} vCPUs, {size_text(offer['memory_bytes'])}"
 
 
