@@ -61,9 +61,9 @@ SECRET = "ws_pretend-secret"
 OTHER_TOKEN = "pretend-token-of-another"
 SESSIONS = {TOKEN: (SECRET, ACCOUNT), OTHER_TOKEN: ("ws_other-secret", {"id": "account_2", "name": "another account"})}
 """The session that a token begins: a session's secret, and whose it is."""
-FIRST_READ = re.compile(r"/me\?|/(clusters|jobs)\?.*\bname=.*|/hosts\?.*\bq=.*|/.+/limits\?")
+FIRST_READ = re.compile(r"/me\?|/(clusters|jobs)\?.*\bname=.*|/hosts\?.*\bq=.*|/.+/limits\?|/backends/[^/]+\?")
 """What a command of `windrow` reads before it changes something: a name means an id, the name of a cluster may be
-taken, a user may be one's own, limits that are not named stay."""
+taken, a user may be one's own, limits and caps that are not named stay."""
 LOOKS_AT_LAST = 4
 """Turns of the loop: what was accepted is a connection two turns later."""
 

@@ -304,13 +304,13 @@ export interface BackendFindingOut {
 export interface BackendKindOut {
   kind: string;
   title: string;
-  /** How it was tested: live, emulator, protocol, spec, fixtures or none */
-  level: string;
+  /** How far the adapter was tried */
+  level: LevelOutput;
   /** The same in a sentence */
   level_text: string;
   currency: string;
-  /** What ends a machine when the Master is gone: power-off, uninstall (of the agent) or only a sweep */
-  ends_by: string;
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  ends_by: EndsBy;
   settings: KindFieldOut[];
   secrets: KindFieldOut[];
 }
@@ -320,12 +320,12 @@ export interface BackendOut {
   name: string;
   kind: string;
   title: string;
-  /** How it was tested: live, emulator, protocol, spec, fixtures or none */
-  level: string;
+  /** How far the adapter was tried */
+  level: LevelOutput;
   /** The same in a sentence */
   level_text: string;
-  /** What ends a machine when the Master is gone: power-off, uninstall (of the agent) or only a sweep */
-  ends_by: string;
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  ends_by: EndsBy;
   settings: Record<string, string>;
   has_secrets: boolean;
   caps: CapsOut;
@@ -455,7 +455,7 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
-/** The most that may be bought; null: no such cap. A day or all must have one. */
+/** The most that may be bought; null: no such cap. At least one cap of money is given. */
 export interface CapsBody {
   /** ISO 4217; null: as the provider's prices */
   currency?: string | null;
@@ -1078,6 +1078,9 @@ export interface EarningsOut {
   times: GpuTimesOut;
   rows: EarnedOut[];
 }
+
+/** What ends a machine when its Master is gone. */
+export type EndsBy = "power-off" | "uninstall" | "sweep";
 
 /** When an entry is expected to start: 80 % of such intervals hold. */
 export interface EstimateOut {
@@ -2208,7 +2211,10 @@ export interface KindFieldOut {
 }
 
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
-export type Level = "see" | "use" | "manage";
+export type LevelInput = "see" | "use" | "manage";
+
+/** How far an adapter has been tried, the furthest first. */
+export type LevelOutput = "live" | "emulator" | "protocol" | "spec" | "fixtures" | "none";
 
 /** The spending limits of a project, a token or a service account, and the use so far. Null: no limit. */
 export interface LimitOut {
@@ -2695,7 +2701,7 @@ export interface ObjectShareBody {
   /** Id or name. A user of another organisation is named by id */
   receiver: string;
   /** see: read its page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete */
-  level: Level;
+  level: LevelInput;
   /** Null: it does not expire */
   expires_in_s?: number | null;
 }

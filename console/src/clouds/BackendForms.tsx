@@ -10,7 +10,7 @@ import { useChange } from "../parts/change.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { faultsOf } from "../parts/faults.ts";
-import { count, plain } from "../parts/format.ts";
+import { count, plain, words } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { operand } from "../parts/shell.ts";
@@ -125,7 +125,8 @@ export function AddBackend({ close }: { close: () => void }) {
       {kind?.settings.map((one) => (
         <TextInput
           key={one.name}
-          label={plain(one.text)}
+          label={words(one.name)}
+          description={plain(one.text)}
           placeholder={one.default ?? (one.required ? "" : "optional")}
           autoComplete="off"
           value={draft.settings[one.name] ?? ""}
@@ -135,8 +136,8 @@ export function AddBackend({ close }: { close: () => void }) {
       {kind?.secrets.map((one) => (
         <PasswordInput
           key={one.name}
-          label={plain(one.text)}
-          description={one.required ? undefined : "Empty: the Master looks in its own environment."}
+          label={words(one.name)}
+          description={plain(one.text)}
           autoComplete="off"
           value={draft.secrets[one.name] ?? ""}
           onChange={(event) => change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })}
@@ -155,9 +156,9 @@ export function AddBackend({ close }: { close: () => void }) {
 
 export function SetCaps({ backend, close }: Of) {
   const [draft, setDraft] = useState(() => draftOfCaps(backend));
-  const { caps, margin, faults } = toCaps(draft, backend.caps.currency);
+  const { caps, margin, faults } = toCaps(draft);
   const path = `${pathOf(backend)}/caps`;
-  const body = { ...caps, margin_percent: margin };
+  const body = { ...caps, currency: backend.caps.currency, margin_percent: margin };
   const act = useChange(() => put(path, body), { lists: LISTS, said: `Caps of ${plain(backend.name)} are set`, close });
   return (
     <FormDialog

@@ -2,7 +2,6 @@
 import type {
   CloudBackend,
   CloudBackendRequest,
-  CloudCaps,
   CloudFinding,
   CloudKind,
   CloudOffer,
@@ -21,6 +20,7 @@ const HOURS_MOST = 744;
 
 const MONEY_CAPS = ["per_hour", "per_day", "in_all"] as const;
 const COUNT_CAPS = ["machines", "vcpus"] as const;
+type Caps = CloudBackendRequest["caps"];
 type Cap = (typeof MONEY_CAPS)[number] | (typeof COUNT_CAPS)[number];
 
 /** The fields of caps in a form, with their labels; those of money end with the currency. */
@@ -48,7 +48,7 @@ export const draftOfCaps = ({ caps, margin_percent }: Pick<CloudBackend, "caps" 
 
 export type CapsFaults = Partial<Record<keyof CapsDraft, string>>;
 
-export function toCaps(draft: CapsDraft, currency: string) {
+export function toCaps(draft: CapsDraft) {
   const faults: CapsFaults = {};
   const money = (cap: Cap): string | null => {
     const text = draft[cap].trim();
@@ -60,8 +60,7 @@ export function toCaps(draft: CapsDraft, currency: string) {
     if (text && !WHOLE.test(text)) faults[cap] = "A whole number";
     return text ? Number(text) : null;
   };
-  const caps: CloudCaps = {
-    currency,
+  const caps = {
     per_hour: money("per_hour"),
     per_day: money("per_day"),
     in_all: money("in_all"),
@@ -77,13 +76,13 @@ export function toCaps(draft: CapsDraft, currency: string) {
 const flagOf = (name: string): string => `--${name.replaceAll("_", "-")}`;
 
 /** The options of the caps that are set; of those that are not, too, where they replace others. */
-const capFlags = (caps: CloudCaps, isWhole: boolean): string[] =>
+const capFlags = (caps: Caps, isWhole: boolean): string[] =>
   [...MONEY_CAPS, ...COUNT_CAPS].flatMap((cap) => {
     const value = caps[cap];
-    return value === null ? (isWhole ? [`${flagOf(cap)} none`] : []) : [`${flagOf(cap)} ${value}`];
+    return value == null ? (isWhole ? [`${flagOf(cap)} none`] : []) : [`${flagOf(cap)} ${value}`];
   });
 
-export const capsCommand = (name: string, caps: CloudCaps, margin: number): string =>
+export const capsCommand = (name: string, caps: Caps, margin: number): string =>
   ["windrow backend cap", operand(name), ...capFlags(caps, true), `--margin ${margin}`].join(" ");
 
 export interface BackendDraft extends CapsDraft {
@@ -104,7 +103,7 @@ const filled = (fields: Record<string, string>, of: readonly { name: string }[])
   Object.fromEntries(of.flatMap(({ name }) => (fields[name]?.trim() ? [[name, fields[name].trim()]] : [])));
 
 export function toBackend(draft: BackendDraft, kind: CloudKind | undefined) {
-  const { caps, margin, faults } = toCaps(draft, currencyOf(draft, kind));
+  const { caps, margin, faults } = toCaps(draft);
   const told: Partial<Record<string, string>> = { ...faults };
   if (!NAME.test(draft.name)) told.name = "Lower-case letters, digits and -, a letter first";
   if (!kind) told.kind = "One of the list";
@@ -134,7 +133,7 @@ export const backendCommand = ({ name, kind, settings, secrets, caps, margin_per
     `windrow backend add ${operand(name || "NAME")} --kind ${quoted(kind)}`,
     ...Object.entries(settings ?? {}).map(([key, value]) => `--set ${quoted(`${key}=${value}`)}`),
     ...(Object.keys(secrets ?? {}).length > 0 ? ["--credentials FILE"] : []),
-    ...capFlags(caps as CloudCaps, false),
+    ...capFlags(caps, false),
     ...(margin_percent ? [`--margin ${margin_percent}`] : []),
   ].join(" ");
 

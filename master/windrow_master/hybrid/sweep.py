@@ -16,10 +16,11 @@ from windrow_master.hybrid.purchases.sweep import nothing_lives, sweep
 from windrow_master.prices.shipped import price_book
 from windrow_proto.clock import SystemClock
 from windrow_proto.errors import InvalidInput, WindrowError
+from windrow_proto.ports import Clock
 from windrow_proto.units import SECOND
 
 NAME: Final = "sweep"
-AGAIN_S: Final = 10.0
+AGAIN_NS: Final = 10 * SECOND
 EXIT_FAILURE: Final = 1
 
 
@@ -51,33 +52,36 @@ def main(arguments: Sequence[str]) -> int:
         secrets = {name: _content(file) for name, file in files.items()}
         kind = kind_of(read.kind)
         kind.read(settings, secrets)
-        opened = kind.open(settings, secrets, SystemClock(), price_book(None))
-        return asyncio.run(_until_gone(opened, read.market, read.wait))
+        clock = SystemClock()
+        opened = kind.open(settings, secrets, clock, price_book(None))
+        return asyncio.run(until_gone(opened, read.market, read.wait, clock))
     except WindrowError as error:
         print(error.detail, file=sys.stderr)
         return EXIT_FAILURE
 
 
-async def _until_gone(backend: Backend, market_id: str, wait_s: float) -> int:
-    """Two looks in a row, apart by the provider's list lag, that show nothing are believed."""
-    clear, apart_s = 0, max(AGAIN_S, backend.list_lag_ns / SECOND)
-    loop = asyncio.get_running_loop()
-    ends = loop.time() + wait_s
+async def until_gone(backend: Backend, market_id: str, wait_s: float, clock: Clock) -> int:
+    """Sweep until two looks in a row, apart by the provider's list lag, have shown nothing; returns the exit status."""
+    clear, apart_ns = 0, max(AGAIN_NS, backend.list_lag_ns)
+    ends_ns = clock.monotonic_ns() + int(wait_s * SECOND)
     try:
         while True:
             try:
                 left = await _look(backend, market_id)
-            except (Refused, Doubtful) as error:
+            except Doubtful as error:
                 left = 1
-                print(f"The provider shows nothing: {error}", file=sys.stderr, flush=True)
+                print(f"The provider does not answer: {error}", file=sys.stderr, flush=True)
             clear = 0 if left else clear + 1
             if clear == 2:
                 print("Nothing of this market is left there.", flush=True)
                 return 0
-            if loop.time() + apart_s > ends:
+            if clock.monotonic_ns() + apart_ns > ends_ns:
                 print("Not all is known to be gone. Run it again.", file=sys.stderr)
                 return EXIT_FAILURE
-            await asyncio.sleep(AGAIN_S if left else apart_s)
+            await clock.sleep_ns(AGAIN_NS if left else apart_ns)
+    except Refused as error:
+        print(f"The provider refuses: {error}", file=sys.stderr)
+        return EXIT_FAILURE
     finally:
         await backend.close()
 
