@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post, put, remove } from "../api/client.ts";
 import { backendKinds, backends as query } from "../api/queries.ts";
-import type { CloudBackend, CloudFinding, CloudSweep } from "../api/types.ts";
+import type { CloudBackend, CloudFinding, CloudKind, CloudSweep } from "../api/types.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { useChange } from "../parts/change.ts";
 import { Dialog } from "../parts/Dialog.tsx";
@@ -96,6 +96,17 @@ export function AddBackend({ close }: { close: () => void }) {
   });
   const told = faultsOf(act.error);
   const shown = (name: string, value: string | undefined) => told[name] ?? (value ? faults[name] : undefined);
+  const setting = (one: CloudKind["settings"][number]) => (
+    <TextInput
+      key={one.name}
+      label={words(one.name)}
+      description={plain(one.text)}
+      placeholder={one.default ?? ""}
+      autoComplete="off"
+      value={draft.settings[one.name] ?? ""}
+      onChange={(event) => change({ settings: { ...draft.settings, [one.name]: event.currentTarget.value } })}
+    />
+  );
   return (
     <FormDialog
       title="Add a backend"
@@ -122,17 +133,7 @@ export function AddBackend({ close }: { close: () => void }) {
         error={shown("name", draft.name)}
         onChange={(event) => change({ name: event.currentTarget.value })}
       />
-      {kind?.settings.map((one) => (
-        <TextInput
-          key={one.name}
-          label={words(one.name)}
-          description={plain(one.text)}
-          placeholder={one.default ?? (one.required ? "" : "optional")}
-          autoComplete="off"
-          value={draft.settings[one.name] ?? ""}
-          onChange={(event) => change({ settings: { ...draft.settings, [one.name]: event.currentTarget.value } })}
-        />
-      ))}
+      {kind?.settings.filter((one) => one.required).map(setting)}
       {kind?.secrets.map((one) => (
         <PasswordInput
           key={one.name}
@@ -143,6 +144,14 @@ export function AddBackend({ close }: { close: () => void }) {
           onChange={(event) => change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })}
         />
       ))}
+      {kind?.settings.some((one) => !one.required) && (
+        <details className="wr-details">
+          <summary>More settings</summary>
+          <Stack gap="sm" mt="xs">
+            {kind.settings.filter((one) => !one.required).map(setting)}
+          </Stack>
+        </details>
+      )}
       <CapFields
         draft={draft}
         change={change}

@@ -57,7 +57,7 @@ const columnsFor = (ask: Ask | null): readonly Column<CloudBackend>[] => [
   spent("per_day", "Today", (row) => row.owed.today),
   spent("in_all", "In all", (row) => row.owed.in_all),
   { ...moment<CloudBackend>("checked_at", "Checked", (row) => row.checked_at, "never"), optional: true },
-  moment("swept_at", "Swept", (row) => row.swept_at, "never"),
+  { ...moment<CloudBackend>("swept_at", "Swept", (row) => row.swept_at, "never"), optional: true },
   {
     id: "market_id",
     name: "Market id",

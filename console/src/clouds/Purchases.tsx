@@ -68,7 +68,7 @@ const columnsFor = (
     value: machineOf,
     cell: (row) => (
       <>
-        {machineOf(row)}
+        <span className="wr-nowrap">{machineOf(row)}</span>
         <br />
         <span className="wr-quiet wr-nowrap">{words(row.kind)}</span>
       </>
@@ -100,6 +100,7 @@ const columnsFor = (
       ) : (
         <span className="wr-quiet">none</span>
       ),
+    optional: !isLiving,
   },
   money("price", "Per hour", (row) => row.price_per_hour),
   money("spent", "Owed so far", (row) => row.spent),
