@@ -120,7 +120,7 @@ def add_clouds(world: World) -> None:
         backend("spare"),
     ]
     host = "host_019a0000-0000-7000-8000-000000000001"
-    gone = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
+    gone: Json = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
     world.purchases += [
         purchase(6, "serving", host_id=host),
         purchase(5, "booting", spent="0.02"),

@@ -54,8 +54,8 @@ class Reader:
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         async def ask() -> httpx2.Response:
             async with httpx2.AsyncClient(transport=self.inner) as client:
-                sent = {"method": request.method, "url": request.url, "content": request.content}
-                answer = await client.request(**sent, headers=request.headers)
+                content, headers = request.content, request.headers
+                answer = await client.request(request.method, request.url, content=content, headers=headers)
                 return httpx2.Response(answer.status_code, headers=answer.headers, content=answer.content)
 
         return asyncio.run(ask())
