@@ -132,10 +132,9 @@ def add_clouds(world: World) -> None:
 
 
 def cloud_routes(app: FastAPI, world: World) -> None:
-    """Backends: they are added, capped, checked, swept, stopped and removed."""
-
-    def named(name: str) -> Json:
-        return next(one for one in world.backends if one["name"] == name)
+    """Backends: they are added, capped, checked, swept, stopped and removed; and purchases."""
+    _deeds(app, world)
+    _purchase_routes(app, world)
 
     @app.get("/api/v1/backend-kinds")
     async def kinds() -> Json:
@@ -154,47 +153,52 @@ def cloud_routes(app: FastAPI, world: World) -> None:
 
     @app.get("/api/v1/backends/{name}")
     async def one(name: str) -> Json:
-        return named(name)
+        return _named(world, name)
 
     @app.delete("/api/v1/backends/{name}")
     async def remove(name: str) -> Response:
         if any(one["backend"] == name and one["state"] not in ENDED for one in world.purchases):
             said = f"{name} has purchases that are not over. End them first: windrow backend stop-all {name}"
             return problem(409, "conflict", "Conflict", said, name)
-        world.backends.remove(named(name))
+        world.backends.remove(_named(world, name))
         return Response(status_code=204)
 
     @app.put("/api/v1/backends/{name}/caps")
     async def caps(name: str, body: Json = Body()) -> Json:
-        named(name)["margin_percent"] = body.pop("margin_percent")
-        named(name)["caps"] = body
-        return named(name)
+        _named(world, name)["margin_percent"] = body.pop("margin_percent")
+        _named(world, name)["caps"] = body
+        return _named(world, name)
 
+
+def _deeds(app: FastAPI, world: World) -> None:
     @app.get("/api/v1/backends/{name}/offers")
     async def offers(gpu: str | None = None, kind: str | None = None) -> Json:
         return listed([one for one in OFFERS if gpu in (None, one["gpu"]) and kind in (None, one["kind"])])
 
     @app.post("/api/v1/backends/{name}/check")
     async def check(name: str) -> Json:
-        named(name).update(findings=[GOOD, UNREACHABLE], checked_at=at())
+        _named(world, name).update(findings=[GOOD, UNREACHABLE], checked_at=at())
         return {"findings": [GOOD, UNREACHABLE]}
 
     @app.post("/api/v1/backends/{name}/sweep")
     async def sweep(name: str) -> Json:
-        named(name)["swept_at"] = at()
+        _named(world, name)["swept_at"] = at()
         words = "g5.xlarge eu-central-1a: running, bought in term 3"
         found = [{"id": f"i-{number:017x}", "purchase_id": purchase_id(number), "said": words} for number in (9, 6)]
         return {"ended": found[:1], "left_alone": found[1:], "unknown": []}
 
     @app.post("/api/v1/backends/{name}/stop-all")
     async def stop_all(name: str) -> Json:
-        named(name)["caps"] = named(name)["caps"] | {"machines": 0}
+        _named(world, name)["caps"] = _named(world, name)["caps"] | {"machines": 0}
         living = [one for one in world.purchases if one["backend"] == name and one["state"] not in ENDED]
         for each in living:
             each["state"] = "ending"
         return {"ended": [each["id"] for each in living]}
 
-    _purchase_routes(app, world)
+
+def _named(world: World, name: str) -> Json:
+    found: Json = next(one for one in world.backends if one["name"] == name)
+    return found
 
 
 def _purchase_routes(app: FastAPI, world: World) -> None:

@@ -186,7 +186,6 @@ async def test_the_pretend_master_answers_as_described() -> None:
         assert_described(await client.get("/accesses/access_north/stop"), access_routes.StopOut)
         world.troubles.append(trouble())
         await _alerts(client, world)
-        await _clouds(client, world)
         pretend_queue.add_queue(world)
         pretend_queue.add_shares(world)
         for path, model in READS.items():
@@ -223,7 +222,8 @@ async def _clouds(client: httpx2.AsyncClient, world: World) -> None:
 
 
 async def _alerts(client: httpx2.AsyncClient, world: World) -> None:
-    """An alert, a rule, a silence and a channel."""
+    """Clouds, an alert, a rule, a silence and a channel."""
+    await _clouds(client, world)
     add_alert(world, "host.lost", "sim-000")
     silenced = await client.post("/alerts/alert_1/silence", json={"duration_s": 3600})
     assert_described(silenced, alert_routes.WholeAlertOut)

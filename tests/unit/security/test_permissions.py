@@ -353,7 +353,6 @@ async def _objects(opened: Master, token: str) -> dict[str, str]:
         "{invitation_id}": "invitation_1",
         "{service_account}": "service_1",
         **await _watched(opened, owner),
-        "{purchase_id}": await _purchase(opened, operator),
         "{share_id}": await _share(opened, owner, view.cluster.cluster_id, guest.account.id),
         "{schedule_id}": await _schedule(opened, owner),
         **dict.fromkeys(("{project}", "{node}", "{owner_id}"), OWNER),
@@ -394,8 +393,10 @@ async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
 
 
 async def _watched(opened: Master, owner: Principal) -> dict[str, str]:
-    """The ids of what alerts need."""
-    return {**await _channels(opened, owner), **await _alerts(opened)}
+    """The ids of what alerts need, and of a purchase."""
+    operator = replace(owner, roles=frozenset({Role.OPERATOR}))
+    bought = {"{purchase_id}": await _purchase(opened, operator)}
+    return {**await _channels(opened, owner), **await _alerts(opened), **bought}
 
 
 async def _alerts(opened: Master) -> dict[str, str]:
