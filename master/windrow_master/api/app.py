@@ -16,6 +16,8 @@ from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.rate_limits import Limited, Limits
+from windrow_master.api.route import operation_id
+from windrow_master.api.route_index import RouteIndex
 from windrow_master.api.routers import ROUTES, SOCKETS, declared
 
 
@@ -48,7 +50,7 @@ def _bare() -> Api:
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        generate_unique_id_function=lambda route: route.name,
+        generate_unique_id_function=operation_id,
         redirect_slashes=False,
         default_response_class=Json,
     )
@@ -58,10 +60,8 @@ def _bare() -> Api:
 def _included() -> tuple[BaseRoute, ...]:
     """The routes as an application has them, which have no state. FastAPI works out what each of them needs at its
     first request; that takes a good part of a Master's start, and is done once in a process."""
-    first = _bare()
-    for routes in ROUTES:
-        first.include_router(routes.router)
-    return (*(one.route for one in SOCKETS), *first.router.routes)
+    routes = (*(one.route for one in SOCKETS), *(route for routes in ROUTES for route in routes.router.routes))
+    return (RouteIndex(routes), *routes)
 
 
 def build_app(

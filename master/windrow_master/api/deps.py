@@ -62,6 +62,11 @@ def announced(request: Request) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-Serving = Annotated[Services, Depends(services_of)]
+async def _serving(request: Request) -> Services:
+    """The same without a thread of its own, which FastAPI gives to what does not await."""
+    return services_of(request)
+
+
+Serving = Annotated[Services, Depends(_serving)]
 Asking = Annotated[Principal, Depends(principal_of)]
 """Use as parameter types: `async def route(services: Serving, principal: Asking)`."""

@@ -31,7 +31,7 @@ Format = Annotated[
 Words = Annotated[str, Query(max_length=200)]
 
 
-def period_of(
+async def period_of(
     period: Annotated[str, Query(max_length=40, description="2026-11, last-month, ...; default: this-month")] = "",
     first: Annotated[str, Query(alias="from", max_length=10, description="First day, in place of a period")] = "",
     last: Annotated[str, Query(alias="to", max_length=10, description="Last day; default: today")] = "",
@@ -42,7 +42,7 @@ def period_of(
     return Asked(period=period, first=first, last=last, time_zone=time_zone, view=view)
 
 
-def asked_of(
+async def asked_of(
     period: Annotated[Asked, Depends(period_of)],
     measure: Annotated[Words, Query(description=f"Commas between them: {', '.join(Measure)}")] = "",
     by: Annotated[Words, Query(description=f"At most two, with a comma: {', '.join(Dimension)}")] = "",

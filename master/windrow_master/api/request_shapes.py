@@ -1,6 +1,6 @@
 """Bodies and answers of requests for clusters and jobs, and the filters of their lists, made from their spec."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from inspect import Parameter, Signature
@@ -62,10 +62,10 @@ def parsed(body: BaseModel, request: type[R]) -> R:
     return request(**{one.attribute: _read(one, getattr(body, one.name)) for one in fields_of(request)})
 
 
-def filters_of(request: type) -> Callable[..., Mapping[str, str]]:
+def filters_of(request: type) -> Callable[..., Awaitable[Mapping[str, str]]]:
     """Return a dependency of a list's route: the values that each item's request has to have, by field."""
 
-    def wanted(**given: str | None) -> Mapping[str, str]:
+    async def wanted(**given: str | None) -> Mapping[str, str]:
         return {name: value for name, value in given.items() if value is not None}
 
     found = [_filter(one) for one in fields_of(request) if one.spec.is_filter]

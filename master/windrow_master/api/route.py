@@ -11,6 +11,7 @@ from starlette.routing import WebSocketRoute
 from windrow_master.api import idempotency, names, streaming, values
 from windrow_master.api.auth import V1, Declaration, Reach, Repeat, declaration_of
 from windrow_master.api.deps import principal_of, services_of
+from windrow_master.api.paging import Json
 from windrow_master.api.sharing import ShareKind
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.object_shares import Level
@@ -59,6 +60,11 @@ class DeclaredRoute(APIRoute):
         return permitted
 
 
+def operation_id(route: APIRoute) -> str:
+    """The name by which the API's description lists a route: its function's."""
+    return route.name
+
+
 @dataclass(frozen=True, slots=True)
 class Socket:
     """The route of a WebSocket, and the rules by which it is listed; it lets nobody in but by a ticket that a route
@@ -76,7 +82,8 @@ class Routes:
 
     def __init__(self, tag: str | None, prefix: str = V1) -> None:
         """tag: the heading under which the API's description lists them. None: routes beside the API, open to all."""
-        self.router = APIRouter() if tag is None else APIRouter(prefix=prefix, tags=[tag], route_class=DeclaredRoute)
+        words: dict[str, Any] = {} if tag is None else {"prefix": prefix, "tags": [tag], "route_class": DeclaredRoute}
+        self.router = APIRouter(**words, default_response_class=Json, generate_unique_id_function=operation_id)
 
     def get(
         self,

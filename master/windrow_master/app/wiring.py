@@ -739,7 +739,6 @@ def _register(parts: _Parts) -> None:
     messages.on(fleet_says.LinkChanged, lambda uow, it: lifecycle.on_host_link(uow, it.host_id, it.state))
     messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     messages.on(fleet_says.HostLeaving, lambda uow, it: parts.jobs.handovers.host_leaving(uow, it))
-    messages.on(fleet_says.HostLeaving, lambda uow, it: uow.after_commit(lambda: fleet.presence.leaving(it.host_id)))
     messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
     messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))

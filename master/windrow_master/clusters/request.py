@@ -4,9 +4,9 @@ host's order. Pure."""
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
@@ -110,12 +110,16 @@ def check_new_name(name: str) -> None:
 
 def digest(request: ClusterRequest) -> bytes:
     """Return the digest that an Idempotency-Key is bound to."""
-    return sha256(json.dumps(asdict(request), sort_keys=True).encode()).digest()
+    return sha256(json.dumps(request, default=_by_name, sort_keys=True).encode()).digest()
 
 
 def size(request: ClusterRequest) -> int:
     """Return how many characters all of it takes."""
-    return len(json.dumps(asdict(request), ensure_ascii=False))
+    return len(json.dumps(request, default=_by_name, ensure_ascii=False))
+
+
+def _by_name(value: Any) -> dict[str, Any]:
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:

@@ -171,9 +171,13 @@ def said(request: dict[str, Any]) -> Any:
 
 @asynccontextmanager
 async def made_world(
-    folder: Path, outgoing: Outgoing | None = None, database: str | None = None, clock: ManualClock | None = None
+    folder: Path,
+    outgoing: Outgoing | None = None,
+    database: str | None = None,
+    clock: ManualClock | None = None,
+    deadline_s: float = 30.0,
 ) -> AsyncIterator[World]:
-    """The clock begins at this machine's time, which verifiers of signatures compare with."""
+    """The clock begins at this machine's time, which verifiers of signatures compare with. deadline_s: of one try."""
     clock, sink, box = clock or ManualClock(time.time_ns()), Sink(), Mailbox()
     async with AsyncExitStack() as exits:
         store = exits.enter_context(opened_store(folder, clock, database=database))
@@ -186,7 +190,7 @@ async def made_world(
         key = SealKey.of(SigningKey.generate())
         mail = MailService(store, clock, key, settings)
         way = outgoing or Outgoing(look_up=looked_up, allowed=HERE)
-        sender = Sender(clock, key, mail, way, "https://market.example", deadline_s=0.5)
+        sender = Sender(clock, key, mail, way, "https://market.example", deadline_s=deadline_s)
         channels = ChannelService(store, SeededRng(3), sender)
         deliveries = DeliveryService(store, clock, SeededRng(4), sender)
         made = World(store, clock, sender, channels, deliveries, sink, box, server)
