@@ -1,9 +1,11 @@
 """One contract of backends: the cloud in memory, EC2 on moto and a box behind a real sshd keep the same promises."""
 
 import asyncio
+import base64
 import logging
 import re
 import socket
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -181,7 +183,8 @@ async def test_a_machine_ends_when_asked_and_asking_again_is_fine(world: World, 
     await backend.terminate(bought.machine_id)
     (found,) = await seen(world, backend, market)
     assert (found.purchase_id, found.state) == (asked.purchase_id, MachineState.TERMINATED)
-    assert (await backend.provision(asked)).machine_id == bought.machine_id, "no second machine for that purchase"
+    assert (await backend.provision(asked)).machine_id == bought.machine_id
+    assert [one.state for one in await seen(world, backend, market)] == [MachineState.TERMINATED], "nothing new for it"
 
 
 async def test_a_lost_answer_to_the_end_is_doubtful_and_the_machine_ends(
@@ -248,7 +251,8 @@ async def test_no_secret_is_in_a_log_or_an_error(world: World, market: str, capl
     await backend.close()
 
     told = "\n".join([*said, caplog.text])
-    assert [secret for secret in world.secrets if secret in told] == []
+    encoded = base64.b64encode(asked.user_data.encode()).decode()[:40]
+    assert [secret for secret in (*world.secrets, asked.user_data, encoded) if secret in told] == []
 
 
 def test_no_level_is_higher_than_what_this_suite_ran() -> None:
@@ -381,6 +385,19 @@ async def test_ec2_a_throttled_list_is_no_empty_list(ec2_world: Ec2World, market
     await backend.close()
 
 
+async def test_ec2_without_its_library_says_what_to_install(
+    ec2_world: Ec2World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "boto3", None)
+    backend = ec2_world.backend()
+
+    with pytest.raises(Refused, match="pip install boto3"):
+        await backend.describe("market")
+
+    (credentials,) = await backend.check()
+    assert not credentials.is_good and "pip install boto3" in credentials.said
+
+
 async def test_ec2_too_much_user_data_is_refused_before_amazon_is_asked(ec2_world: Ec2World, market: str) -> None:
     backend = ec2_world.backend()
     asked = await first(ec2_world, backend, market)
@@ -464,7 +481,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
     ssh_world: SshWorld, market: str
 ) -> None:
     backend = ssh_world.backend()
-    script = "#!/bin/sh\necho ran >>/tmp/ran; echo 'it said so'; exec sleep 600\n"
+    script = "trap 'echo tidied up; exit' TERM\necho ran >>/tmp/ran; echo 'it said so'; sleep 600 &\nwait\n"
     asked = order(ssh_world, (await backend.offers(Wanted()))[0], market, user_data=script)
     bought = await backend.provision(asked)
     await backend.provision(asked)
@@ -475,7 +492,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
 
     await poll_async(lambda: ended(ssh_world, backend, market))
     assert ssh_world.run("cat /tmp/ran; rm /tmp/ran") == "ran\n"
-    assert await backend.console(bought.machine_id) == "it said so\n"
+    assert await backend.console(bought.machine_id) == "it said so\ntidied up\n"
     assert "sleep 600" not in ssh_world.box.machine.processes()
     await backend.close()
 
@@ -483,6 +500,7 @@ async def test_ssh_the_first_script_runs_once_and_its_words_are_kept_after_the_e
 async def test_ssh_of_two_buyers_at_once_one_gets_the_machine(ssh_world: SshWorld, market: str) -> None:
     backends = [ssh_world.backend() for _ in range(4)]
     offer = (await backends[0].offers(Wanted()))[0]
+    ssh_world.meet(len(backends))
 
     said = await asyncio.gather(
         *(one.provision(order(ssh_world, offer, market)) for one in backends), return_exceptions=True

@@ -156,6 +156,7 @@ PidFile /run/sshd.pid
 ForceCommand sh /tmp/faults
 """
 FAULTS: Final = """\
+export PATH="/tmp/bin:$PATH"
 fault=$(cat /tmp/fault 2>/dev/null)
 rm -f /tmp/fault
 case $fault in
@@ -226,6 +227,15 @@ class SshWorld(World):
     def wait(self) -> None:
         """Nothing lags."""
 
+    def meet(self, count: int) -> None:
+        """So many buyers find the machine free before one of them takes it."""
+        text = f"""#!/bin/sh
+touch "/tmp/met.$$"
+until [ "$(ls /tmp/met.* | wc -l)" -ge {count} ]; do sleep 0.05; done
+exec /usr/bin/mktemp "$@"
+"""
+        self.run(f"mkdir -p /tmp/bin; printf '%s' {shlex.quote(text)} >/tmp/bin/mktemp; chmod +x /tmp/bin/mktemp")
+
     def run(self, command: str) -> str:
         done = self.box.machine.run(command)
         assert done.returncode == 0, done.stderr
@@ -233,9 +243,9 @@ class SshWorld(World):
 
     def clear(self) -> None:
         """Nobody has the machine, and it remembers nothing."""
-        self.box.machine.run(
-            f"kill $(cat /run/windrow-purchase.pid); rm -rf {FOLDER}* /tmp/fault /var/lib/windrow-agent"
-        )
+        runs = "/run/windrow-purchase.pid"
+        self.box.machine.run(f"kill -s KILL -- -$(cat {runs}); rm -rf {runs} {FOLDER}* /var/lib/windrow-agent")
+        self.box.machine.run("rm -rf /tmp/fault /tmp/bin /tmp/met.*")
 
 
 @pytest.fixture(scope="package")
@@ -248,18 +258,22 @@ def moto_amazon() -> Iterator[MotoCloud]:
 def ssh_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Box]:
     need_namespaces()
     services.need("openssh")
-    folder = tmp_path_factory.mktemp("keys")
-    made = {name: _keys(folder, name) for name in ("host", "own", "stranger")}
     with bridge() as (name, address), second_host(name, address) as machine:
-        public = {name: one.with_suffix(".pub").read_text() for name, one in made.items()}
-        files = {"host_key": made["host"].read_text(), "authorized": public["own"], "sshd": SSHD, "faults": FAULTS}
-        for where, text in {**files, "firewall": FIREWALL}.items():
-            put = machine.run(f"umask 077; printf '%s' {shlex.quote(text)} >/tmp/{where}")
-            assert put.returncode == 0, put.stderr
-        begun = machine.run("mkdir -p /run/sshd; nft -f /tmp/firewall; /usr/sbin/sshd -f /tmp/sshd")
-        assert begun.returncode == 0, begun.stderr
-        there = machine.run("hostname -I").stdout.split()[0]
-        yield Box(machine, there, public["host"], made["own"].read_text(), made["stranger"].read_text())
+        yield box_of(machine, tmp_path_factory.mktemp("keys"))
+
+
+def box_of(machine: SecondHost, folder: Path) -> Box:
+    """Make a box of a machine: start its sshd, and let nothing else in."""
+    made = {name: _keys(folder, name) for name in ("host", "own", "stranger")}
+    public = {name: one.with_suffix(".pub").read_text() for name, one in made.items()}
+    files = {"host_key": made["host"].read_text(), "authorized": public["own"], "sshd": SSHD, "faults": FAULTS}
+    for where, text in {**files, "firewall": FIREWALL}.items():
+        put = machine.run(f"umask 077; printf '%s' {shlex.quote(text)} >/tmp/{where}")
+        assert put.returncode == 0, put.stderr
+    begun = machine.run("mkdir -p /run/sshd; nft -f /tmp/firewall; /usr/sbin/sshd -f /tmp/sshd")
+    assert begun.returncode == 0, begun.stderr
+    there = machine.run("hostname -I").stdout.split()[0]
+    return Box(machine, there, public["host"], made["own"].read_text(), made["stranger"].read_text())
 
 
 def _keys(folder: Path, name: str) -> Path:

@@ -19,6 +19,8 @@ HEARD: Final = "/var/lib/windrow-agent/master-heard"
 """The file that the agent touches at each word of its Master."""
 JOINED: Final = "/var/lib/windrow-agent/identity"
 """The folder that an agent has once it has joined."""
+LOOPS: Final = "/run/windrow-dead-man.pid"
+"""The process that looks again and again, where no systemd does."""
 LOOK_S: Final = 60
 JOIN_AGAIN_S: Final = 10
 
@@ -77,8 +79,8 @@ WINDROW
     systemctl daemon-reload
     systemctl enable --now windrow-dead-man.timer
 else
-    setsid sh -c "while [ -f '$FOLDER/dead-man' ]; do sh '$FOLDER/dead-man'; sleep @LOOK@; done" \
-        </dev/null >"$FOLDER/dead-man.log" 2>&1 &
+    loop="echo \\$\\$ >@LOOPS@; while [ -f '$FOLDER/dead-man' ]; do sh '$FOLDER/dead-man'; sleep @LOOK@; done"
+    setsid sh -c "$loop" </dev/null >"$FOLDER/dead-man.log" 2>&1 &
 fi
 umask 022
 command -v curl >/dev/null || { apt-get update && apt-get install --yes curl; } || dnf install --assumeyes curl
@@ -107,6 +109,7 @@ def user_data(join_line: str, purchase_id: PurchaseId, ends_at_ns: int, orphan_t
         USER_DATA,
         FOLDER=FOLDER,
         DEAD_MAN=dead_man,
+        LOOPS=LOOPS,
         LOOK=str(look_s),
         AGAIN=str(JOIN_AGAIN_S),
         JOINED=JOINED,

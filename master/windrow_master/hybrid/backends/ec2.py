@@ -398,7 +398,7 @@ class Ec2:
         return page
 
     def _client(self, service: str) -> Any:
-        """boto3's client, made once; from a thread. Raises InvalidInput where the extra is not installed."""
+        """boto3's client, made once; from a thread. Raises Refused where the extra is not installed."""
         with self._lock:
             if service not in self._clients:
                 self._clients[service] = self._made(service)
@@ -410,7 +410,7 @@ class Ec2:
             import botocore.config
             import botocore.session
         except ImportError as error:
-            raise InvalidInput("EC2 needs a package: python -m pip install boto3") from error
+            raise Refused(RefusedFor.LIMIT, "EC2 needs a package: python -m pip install boto3") from error
         for name in ("boto3", "botocore", "urllib3"):  # below it they log whole requests, with their join tokens
             logging.getLogger(name).setLevel(logging.INFO)
         known = self._settings
@@ -433,7 +433,7 @@ class Ec2:
         try:
             async with asyncio.timeout(CONNECT_S + 3 * self._read_s):
                 return await asyncio.to_thread(call)
-        except InvalidInput:
+        except Refused:
             raise
         except TimeoutError:
             raise Doubtful("Amazon did not answer in time.") from None

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
-from windrow_master.hybrid.backends.bootstrap import FOLDER
+from windrow_master.hybrid.backends.bootstrap import FOLDER, LOOPS
 from windrow_master.hybrid.backends.port import (
     USER_DATA_MAX,
     Billing,
@@ -57,7 +57,7 @@ _GPU: Final = re.compile(r"[a-z0-9-]{0,40}")
 HEAD: Final = f"""\
 set -u
 umask 077
-F={FOLDER} E={FOLDER}.ended RUNS=/run/windrow-purchase.pid
+F={FOLDER} E={FOLDER}.ended RUNS=/run/windrow-purchase.pid LOOPS={LOOPS}
 [ "$(id -u)" = 0 ] || exit {NOT_ROOT}
 show() {{
     cat "$1/tags"
@@ -90,12 +90,14 @@ if [ -f /etc/systemd/system/windrow-dead-man.timer ]; then
     rm -f /etc/systemd/system/windrow-dead-man.*
     systemctl daemon-reload
 fi
-rm -rf "$F/dead-man" "$F/run" /run/windrow-dead-man
+loop=$(cat "$LOOPS")
+rm -rf "$F/dead-man" "$F/run" /run/windrow-dead-man "$LOOPS"
 date +%s >"$F/ended"
 purchase=$(sed -n 's/^purchase=//p' "$F/tags")
 mkdir -p "$E"
 rm -rf "$E/$purchase"
 mv -T "$F" "$E/$purchase"
+[ -z "$loop" ] || kill -s TERM -- "-$loop" # the last act: it may be what runs this
 """
 PROVISION: Final = f"""\
 if [ -d "$E/$P" ]; then show "$E/$P"; exit 0; fi
