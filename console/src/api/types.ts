@@ -75,7 +75,6 @@ export type Recommendation = Schema.RecommendationOut;
 export type RouteRequest = Schema.RouteBody;
 export type CloudBackend = Schema.BackendOut;
 export type CloudBackendRequest = Schema.BackendBody;
-export type CloudCaps = Schema.CapsOut;
 export type CloudKind = Schema.BackendKindOut;
 export type CloudOffer = Schema.MachineOfferOut;
 export type CloudFinding = Schema.BackendFindingOut;

@@ -4,13 +4,13 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post, put, remove } from "../api/client.ts";
 import { backendKinds, backends as query } from "../api/queries.ts";
-import type { CloudBackend, CloudFinding, CloudSweep } from "../api/types.ts";
+import type { CloudBackend, CloudFinding, CloudKind, CloudSweep } from "../api/types.ts";
 import { ConfirmByName } from "../parts/ConfirmByName.tsx";
 import { useChange } from "../parts/change.ts";
 import { Dialog } from "../parts/Dialog.tsx";
 import { FormDialog } from "../parts/FormDialog.tsx";
 import { faultsOf } from "../parts/faults.ts";
-import { count, plain } from "../parts/format.ts";
+import { count, plain, words } from "../parts/format.ts";
 import { ProblemNote, Waiting } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { operand } from "../parts/shell.ts";
@@ -21,9 +21,10 @@ import {
   CAPS,
   type CapsDraft,
   type CapsFaults,
+  capLabel,
   capsCommand,
+  currencyOf,
   draftOfCaps,
-  levelText,
   NO_CAPS,
   shownBackend,
   toBackend,
@@ -51,11 +52,14 @@ function CapFields({
 }) {
   return (
     <>
-      <SimpleGrid cols={{ base: 1, xs: 3 }} spacing="sm">
+      <Text size="sm" fw={600}>
+        The most that may be bought
+      </Text>
+      <SimpleGrid cols={{ base: 2, xs: 3 }} spacing="sm">
         {CAPS.map(([cap, label]) => (
           <TextInput
             key={cap}
-            label={cap === "machines" || cap === "vcpus" ? label : `${label} (${currency})`}
+            label={capLabel(cap, label, currency)}
             placeholder="no cap"
             inputMode="decimal"
             value={draft[cap]}
@@ -92,6 +96,17 @@ export function AddBackend({ close }: { close: () => void }) {
   });
   const told = faultsOf(act.error);
   const shown = (name: string, value: string | undefined) => told[name] ?? (value ? faults[name] : undefined);
+  const setting = (one: CloudKind["settings"][number]) => (
+    <TextInput
+      key={one.name}
+      label={words(one.name)}
+      description={plain(one.text)}
+      placeholder={one.default ?? ""}
+      autoComplete="off"
+      value={draft.settings[one.name] ?? ""}
+      onChange={(event) => change({ settings: { ...draft.settings, [one.name]: event.currentTarget.value } })}
+    />
+  );
   return (
     <FormDialog
       title="Add a backend"
@@ -103,7 +118,7 @@ export function AddBackend({ close }: { close: () => void }) {
     >
       <NativeSelect
         label="Kind"
-        description={kind && levelText(kind.level)}
+        description={kind && plain(kind.level_text)}
         data={kinds.map((one) => ({ value: one.kind, label: plain(one.title) }))}
         value={kind?.kind ?? ""}
         error={told.kind}
@@ -118,31 +133,30 @@ export function AddBackend({ close }: { close: () => void }) {
         error={shown("name", draft.name)}
         onChange={(event) => change({ name: event.currentTarget.value })}
       />
-      {kind?.settings.map((one) => (
-        <TextInput
-          key={one.name}
-          label={plain(one.text)}
-          placeholder={one.default ?? (one.required ? "" : "optional")}
-          autoComplete="off"
-          value={draft.settings[one.name] ?? ""}
-          onChange={(event) => change({ settings: { ...draft.settings, [one.name]: event.currentTarget.value } })}
-        />
-      ))}
+      {kind?.settings.filter((one) => one.required).map(setting)}
       {kind?.secrets.map((one) => (
         <PasswordInput
           key={one.name}
-          label={plain(one.text)}
-          description={one.required ? undefined : "Empty: the Master looks in its own environment."}
+          label={words(one.name)}
+          description={plain(one.text)}
           autoComplete="off"
           value={draft.secrets[one.name] ?? ""}
           onChange={(event) => change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })}
         />
       ))}
+      {kind?.settings.some((one) => !one.required) && (
+        <details className="wr-details">
+          <summary>More settings</summary>
+          <Stack gap="sm" mt="xs">
+            {kind.settings.filter((one) => !one.required).map(setting)}
+          </Stack>
+        </details>
+      )}
       <CapFields
         draft={draft}
         change={change}
         faults={Object.fromEntries(CAPS.map(([cap]) => [cap, shown(cap, draft[cap])]))}
-        currency="USD"
+        currency={currencyOf(draft, kind)}
       />
       <Same method="POST" path="/backends" body={shownBackend(body)} command={backendCommand(body)} />
     </FormDialog>
@@ -151,9 +165,9 @@ export function AddBackend({ close }: { close: () => void }) {
 
 export function SetCaps({ backend, close }: Of) {
   const [draft, setDraft] = useState(() => draftOfCaps(backend));
-  const { caps, margin, faults } = toCaps(draft, backend.caps.currency);
+  const { caps, margin, faults } = toCaps(draft);
   const path = `${pathOf(backend)}/caps`;
-  const body = { ...caps, margin_percent: margin };
+  const body = { ...caps, currency: backend.caps.currency, margin_percent: margin };
   const act = useChange(() => put(path, body), { lists: LISTS, said: `Caps of ${plain(backend.name)} are set`, close });
   return (
     <FormDialog

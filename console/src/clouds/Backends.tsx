@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { backends as query } from "../api/queries.ts";
 import type { CloudBackend } from "../api/types.ts";
-import { count, plain } from "../parts/format.ts";
+import { count, percent, plain } from "../parts/format.ts";
 import { ChevronIcon } from "../parts/icons.tsx";
 import { Empty, Panel } from "../parts/page.tsx";
 import { Meter, State } from "../parts/state.tsx";
@@ -12,7 +12,7 @@ import { actions, figure, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { CheckBackend, RemoveBackend, SetCaps, StopAll, SweepBackend } from "./BackendForms.tsx";
-import { capRatio, healthOf, levelText, ofCap } from "./clouds.ts";
+import { capRatio, healthOf, ofCap } from "./clouds.ts";
 
 const DEEDS = [
   ["check", "Check"],
@@ -33,39 +33,31 @@ const columnsFor = (ask: Ask | null): readonly Column<CloudBackend>[] => [
       <>
         {plain(row.name)}
         <br />
-        <span className="wr-quiet">{plain(row.title)}</span>
+        <span className="wr-quiet wr-nowrap" title={plain(row.level_text)}>
+          {plain(row.kind)}, tested: {plain(row.level)}
+        </span>
       </>
     ),
   },
   { id: "health", name: "Health", value: (row) => healthOf(row).state, cell: (row) => <State {...healthOf(row)} /> },
-  {
-    id: "level",
-    name: "Tested",
-    value: (row) => row.level,
-    cell: (row) => <span title={levelText(row.level)}>{plain(row.level)}</span>,
-  },
-  figure(
-    "machines",
-    "Machines",
-    (row) => row.owed.living,
-    (living) => count(living),
-    {
-      cell: (row) => `${count(row.owed.living)}${row.caps.machines === null ? "" : ` of ${count(row.caps.machines)}`}`,
-    },
-  ),
-  figure(
-    "vcpus",
-    "vCPUs",
-    (row) => row.owed.vcpus,
-    (vcpus) => count(vcpus),
-    { cell: (row) => `${count(row.owed.vcpus)}${row.caps.vcpus === null ? "" : ` of ${count(row.caps.vcpus)}`}` },
-  ),
+  figure("machines", "Machines", (row) => row.owed.living, count, {
+    cell: ({ owed, caps }) => (
+      <span className="wr-nowrap">
+        {count(owed.living)}
+        {caps.machines !== null && ` of ${count(caps.machines)}`}
+        <br />
+        <span className="wr-quiet">
+          {count(owed.vcpus)}
+          {caps.vcpus !== null && ` of ${count(caps.vcpus)}`} vCPUs
+        </span>
+      </span>
+    ),
+  }),
   spent("per_hour", "Per hour now", (row) => row.owed.per_hour),
   spent("per_day", "Today", (row) => row.owed.today),
   spent("in_all", "In all", (row) => row.owed.in_all),
-  { id: "currency", name: "Currency", value: (row) => row.caps.currency },
-  moment("checked_at", "Checked", (row) => row.checked_at, "never"),
-  moment("swept_at", "Swept", (row) => row.swept_at, "never"),
+  { ...moment<CloudBackend>("checked_at", "Checked", (row) => row.checked_at, "never"), optional: true },
+  { ...moment<CloudBackend>("swept_at", "Swept", (row) => row.swept_at, "never"), optional: true },
   {
     id: "market_id",
     name: "Market id",
@@ -85,13 +77,16 @@ function spent(
     id: cap,
     name,
     value: used,
-    cell: (row) => (
-      <Meter
-        ratio={capRatio(used(row), row.caps[cap])}
-        text={ofCap(used(row), row.caps[cap])}
-        label={`${name}, ${plain(row.name)}`}
-      />
-    ),
+    cell: (row) => {
+      const text = ofCap(used(row), row.caps[cap], row.caps.currency);
+      const ratio = capRatio(used(row), row.caps[cap]);
+      return (
+        <>
+          <span className="wr-nowrap">{text}</span>
+          {ratio !== null && <Meter ratio={ratio} text={percent(ratio)} label={`${name}, ${plain(row.name)}`} />}
+        </>
+      );
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 // The page of clouds, for operators: what is owed now, the backends, and what is bought there.
-import { Button, Group } from "@mantine/core";
+import { Button, Group, Stack } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { backends as backendsQuery, me as meQuery } from "../api/queries.ts";
@@ -27,10 +27,10 @@ export function CloudsPage() {
     </>
   );
   const now = (
-    <>
+    <Stack gap="md">
       <Backends operates={operates} />
       {(list?.length ?? 0) > 0 && <Living operates={operates} />}
-    </>
+    </Stack>
   );
   return (
     <div className="wr-page">

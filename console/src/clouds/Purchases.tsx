@@ -11,6 +11,7 @@ import {
   cloudOffers,
   endedPurchases,
   livingPurchases,
+  me as meQuery,
 } from "../api/queries.ts";
 import type { CloudBackend, CloudPurchase } from "../api/types.ts";
 import { useChange } from "../parts/change.ts";
@@ -27,6 +28,7 @@ import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
 import {
   machineOf,
+  offerNote,
   offerText,
   type PurchaseDraft,
   purchaseCommand,
@@ -37,8 +39,16 @@ import {
 
 const LISTS = [backendsQuery, { queryKey: ["purchases"] }];
 
-const money = (id: string, name: string, of: (row: CloudPurchase) => string): Column<CloudPurchase> =>
-  figure(id, name, of, (text) => amount(text, 2), { cell: (row) => `${amount(of(row), 2)} ${plain(row.currency)}` });
+const money = (
+  id: string,
+  name: string,
+  of: (row: CloudPurchase) => string,
+  rest: Partial<Column<CloudPurchase>> = {},
+): Column<CloudPurchase> =>
+  figure(id, name, of, (text) => amount(text, 2), {
+    cell: (row) => <span className="wr-nowrap">{`${amount(of(row), 2)} ${plain(row.currency)}`}</span>,
+    ...rest,
+  });
 
 const columnsFor = (
   isLiving: boolean,
@@ -58,9 +68,9 @@ const columnsFor = (
     value: machineOf,
     cell: (row) => (
       <>
-        {machineOf(row)}
+        <span className="wr-nowrap">{machineOf(row)}</span>
         <br />
-        <span className="wr-quiet">{words(row.kind)}</span>
+        <span className="wr-quiet wr-nowrap">{words(row.kind)}</span>
       </>
     ),
   },
@@ -73,7 +83,7 @@ const columnsFor = (
       <>
         {plain(row.backend)}
         <br />
-        <span className="wr-quiet">{plain(row.zone ?? row.region)}</span>
+        <span className="wr-quiet wr-nowrap">{plain(row.zone ?? row.region)}</span>
       </>
     ),
   },
@@ -90,10 +100,11 @@ const columnsFor = (
       ) : (
         <span className="wr-quiet">none</span>
       ),
+    optional: !isLiving,
   },
   money("price", "Per hour", (row) => row.price_per_hour),
   money("spent", "Owed so far", (row) => row.spent),
-  money("reserved", "At most", (row) => row.reserved),
+  money("reserved", "At most", (row) => row.reserved, { optional: true }),
   figure(
     "paid",
     "Paid by work",
@@ -107,7 +118,7 @@ const columnsFor = (
     (row) => row.idle_seconds,
     (idle) => (idle ? duration(idle) : DASH),
   ),
-  moment("created_at", "Bought", (row) => row.created_at),
+  { ...moment<CloudPurchase>("created_at", "Bought", (row) => row.created_at), optional: isLiving },
   isLiving ? moment("ends_at", "Ends", (row) => row.ends_at) : moment("ended_at", "Ended", (row) => row.ended_at),
   {
     id: "reason",
@@ -181,7 +192,7 @@ export function Ended() {
 }
 
 const KINDS = [
-  { value: "", label: "Spot or on demand" },
+  { value: "", label: "any" },
   { value: "spot", label: "Spot" },
   { value: "on-demand", label: "On demand" },
 ];
@@ -199,6 +210,7 @@ export function Buy({ backends, close }: { backends: readonly CloudBackend[]; cl
   const wanted = { ...(settled ? { gpu: settled, gpus: 1 } : {}), ...(kind ? { kind } : {}) };
   const offers = useQuery(cloudOffers(draft.backend, wanted));
   const accounts = useQuery(accountsQuery).data ?? [];
+  const own = useQuery(meQuery).data?.account.id ?? "";
   const offer = offers.data?.find((one) => one.offer === draft.offer) ?? offers.data?.[0];
   const { body, faults, most } = toPurchase({ ...draft, offer: offer?.offer ?? "" }, offer);
   const change = (part: Partial<PurchaseDraft>) => setDraft({ ...draft, ...part });
@@ -230,7 +242,7 @@ export function Buy({ backends, close }: { backends: readonly CloudBackend[]; cl
         <NativeSelect
           label="Offer, the cheapest first"
           data={(offers.data ?? []).map((one) => ({ value: one.offer, label: offerText(one) }))}
-          description={offers.data?.length === 0 ? "Nothing that fits can be had there now." : undefined}
+          description={offer ? offerNote(offer) : offers.data && "Nothing that fits can be had there now."}
           value={offer?.offer ?? ""}
           error={told.offer}
           disabled={!offers.data?.length}
@@ -240,8 +252,8 @@ export function Buy({ backends, close }: { backends: readonly CloudBackend[]; cl
       <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="sm">
         <NativeSelect
           label="For the project"
-          data={[{ value: "", label: "mine" }, ...accounts.map((one) => ({ value: one.id, label: plain(one.name) }))]}
-          value={draft.account}
+          data={accounts.map((one) => ({ value: one.id, label: plain(one.name) }))}
+          value={draft.account || own}
           error={told.account}
           onChange={(event) => change({ account: event.currentTarget.value })}
         />
@@ -254,7 +266,7 @@ export function Buy({ backends, close }: { backends: readonly CloudBackend[]; cl
         />
       </SimpleGrid>
       <Text size="sm" data-testid="most">
-        Real money: about {most} by then, less if it is ended before. It runs no other project's work.
+        Real money: about {most} if it is kept for all of that time. Only this project's work runs on it.
       </Text>
       <Same method="POST" path="/purchases" body={body} command={purchaseCommand(body)} />
     </FormDialog>

@@ -2,7 +2,6 @@
 import type {
   CloudBackend,
   CloudBackendRequest,
-  CloudCaps,
   CloudFinding,
   CloudKind,
   CloudOffer,
@@ -21,16 +20,19 @@ const HOURS_MOST = 744;
 
 const MONEY_CAPS = ["per_hour", "per_day", "in_all"] as const;
 const COUNT_CAPS = ["machines", "vcpus"] as const;
+type Caps = CloudBackendRequest["caps"];
 type Cap = (typeof MONEY_CAPS)[number] | (typeof COUNT_CAPS)[number];
 
-/** The fields of caps in a form, with their labels. */
+/** The fields of caps in a form, with their labels; those of money end with the currency. */
 export const CAPS: readonly (readonly [Cap, string])[] = [
-  ["per_day", "Per day, at most"],
-  ["in_all", "In all, at most"],
-  ["per_hour", "Per hour, at most"],
-  ["machines", "Machines, at most"],
-  ["vcpus", "vCPUs, at most"],
+  ["per_day", "Per day"],
+  ["in_all", "In all"],
+  ["per_hour", "Per hour"],
+  ["machines", "Machines"],
+  ["vcpus", "vCPUs"],
 ];
+export const capLabel = (cap: Cap, label: string, currency: string): string =>
+  MONEY_CAPS.some((one) => one === cap) ? `${label} (${currency})` : label;
 
 export type CapsDraft = Record<Cap | "margin", string>;
 export const NO_CAPS: CapsDraft = { per_hour: "", per_day: "", in_all: "", machines: "", vcpus: "", margin: "0" };
@@ -46,7 +48,7 @@ export const draftOfCaps = ({ caps, margin_percent }: Pick<CloudBackend, "caps" 
 
 export type CapsFaults = Partial<Record<keyof CapsDraft, string>>;
 
-export function toCaps(draft: CapsDraft, currency: string) {
+export function toCaps(draft: CapsDraft) {
   const faults: CapsFaults = {};
   const money = (cap: Cap): string | null => {
     const text = draft[cap].trim();
@@ -58,15 +60,14 @@ export function toCaps(draft: CapsDraft, currency: string) {
     if (text && !WHOLE.test(text)) faults[cap] = "A whole number";
     return text ? Number(text) : null;
   };
-  const caps: CloudCaps = {
-    currency,
+  const caps = {
     per_hour: money("per_hour"),
     per_day: money("per_day"),
     in_all: money("in_all"),
     machines: whole("machines"),
     vcpus: whole("vcpus"),
   };
-  if (caps.per_day === null && caps.in_all === null) faults.per_day = "Per day or in all must have a cap";
+  if (MONEY_CAPS.every((cap) => caps[cap] === null)) faults.per_day = "Per day, in all or per hour needs a cap";
   const margin = draft.margin.trim() || "0";
   if (!WHOLE.test(margin)) faults.margin = "A whole number of percent";
   return { caps, margin: Number(margin), faults };
@@ -75,13 +76,13 @@ export function toCaps(draft: CapsDraft, currency: string) {
 const flagOf = (name: string): string => `--${name.replaceAll("_", "-")}`;
 
 /** The options of the caps that are set; of those that are not, too, where they replace others. */
-const capFlags = (caps: CloudCaps, isWhole: boolean): string[] =>
+const capFlags = (caps: Caps, isWhole: boolean): string[] =>
   [...MONEY_CAPS, ...COUNT_CAPS].flatMap((cap) => {
     const value = caps[cap];
-    return value === null ? (isWhole ? [`${flagOf(cap)} none`] : []) : [`${flagOf(cap)} ${value}`];
+    return value == null ? (isWhole ? [`${flagOf(cap)} none`] : []) : [`${flagOf(cap)} ${value}`];
   });
 
-export const capsCommand = (name: string, caps: CloudCaps, margin: number): string =>
+export const capsCommand = (name: string, caps: Caps, margin: number): string =>
   ["windrow backend cap", operand(name), ...capFlags(caps, true), `--margin ${margin}`].join(" ");
 
 export interface BackendDraft extends CapsDraft {
@@ -91,11 +92,18 @@ export interface BackendDraft extends CapsDraft {
   secrets: Record<string, string>;
 }
 
+/** Of the provider's prices: that of its kind, or of a setting. */
+export const currencyOf = ({ settings }: Pick<BackendDraft, "settings">, kind: CloudKind | undefined): string =>
+  kind?.currency ||
+  settings.currency?.trim() ||
+  kind?.settings.find((one) => one.name === "currency")?.default ||
+  "USD";
+
 const filled = (fields: Record<string, string>, of: readonly { name: string }[]): Record<string, string> =>
   Object.fromEntries(of.flatMap(({ name }) => (fields[name]?.trim() ? [[name, fields[name].trim()]] : [])));
 
 export function toBackend(draft: BackendDraft, kind: CloudKind | undefined) {
-  const { caps, margin, faults } = toCaps(draft, "USD");
+  const { caps, margin, faults } = toCaps(draft);
   const told: Partial<Record<string, string>> = { ...faults };
   if (!NAME.test(draft.name)) told.name = "Lower-case letters, digits and -, a letter first";
   if (!kind) told.kind = "One of the list";
@@ -125,7 +133,7 @@ export const backendCommand = ({ name, kind, settings, secrets, caps, margin_per
     `windrow backend add ${operand(name || "NAME")} --kind ${quoted(kind)}`,
     ...Object.entries(settings ?? {}).map(([key, value]) => `--set ${quoted(`${key}=${value}`)}`),
     ...(Object.keys(secrets ?? {}).length > 0 ? ["--credentials FILE"] : []),
-    ...capFlags(caps as CloudCaps, false),
+    ...capFlags(caps, false),
     ...(margin_percent ? [`--margin ${margin_percent}`] : []),
   ].join(" ");
 
@@ -140,25 +148,14 @@ export function healthOf({ checked_at, findings }: Pick<CloudBackend, "checked_a
 const reasonOf = (findings: readonly CloudFinding[]): string =>
   findings.map((one) => plain([one.said, one.way_out].filter(Boolean).join(" "))).join(" ");
 
-/** How an adapter was tested, in a sentence. */
-const LEVELS: Readonly<Record<string, string>> = {
-  live: "Tested against the real provider.",
-  emulator: "Tested against an independent emulator, not against the provider.",
-  protocol: "Tested against a stand-in made from the published interface.",
-  spec: "Its requests were checked against the published description.",
-  fixtures: "Its reading of answers was tested with recorded ones.",
-  none: "Not tested.",
-};
-export const levelText = (level: string): string => LEVELS[level] ?? level;
-
 /** Of a cap that is used; null: there is none. */
 export const capRatio = (used: string | number, cap: string | number | null): number | null =>
   cap === null ? null : Number(cap) > 0 ? Number(used) / Number(cap) : 1;
 
-export const ofCap = (used: string, cap: string | null): string =>
-  cap === null ? amount(used, 2) : `${amount(used, 2)} of ${amount(cap, 2)}`;
+export const ofCap = (used: string, cap: string | null, currency: string): string =>
+  `${amount(used, 2)}${cap === null ? "" : ` of ${amount(cap, 2)}`} ${plain(currency)}`;
 
-/** Sums by currency: backends of other currencies are not added together. */
+/** Sums by currency, of those that anything is owed in: backends of other currencies are not added together. */
 export function owedNow(backends: readonly CloudBackend[]) {
   const sums = new Map<string, { perHour: number; today: number; inAll: number; living: number }>();
   for (const { caps, owed } of backends) {
@@ -170,7 +167,9 @@ export function owedNow(backends: readonly CloudBackend[]) {
       living: sum.living + owed.living,
     });
   }
-  return [...sums];
+  const all = [...sums];
+  const used = all.filter(([, { inAll, living }]) => inAll > 0 || living > 0);
+  return used.length > 0 ? used : all.slice(0, 1);
 }
 
 const TONES: Readonly<Record<CloudPurchase["state"], Tone>> = {
@@ -207,16 +206,18 @@ type Sized = Pick<CloudOffer, "gpu" | "gpu_count" | "cpus" | "memory_bytes" | "k
 export const machineOf = ({ gpu, gpu_count, cpus }: Sized): string =>
   gpu_count > 0 ? `${gpu_count} × ${plain(gpu)}` : `${count(cpus)} vCPUs`;
 
+/** In a list to choose from: what fits a narrow field. */
 export const offerText = (offer: CloudOffer): string =>
   [
-    plain(offer.offer),
-    gpuAndSize(offer),
     `${amount(offer.price_per_hour)} ${plain(offer.currency)}/h`,
-    `price of ${offer.priced_on}`,
+    machineOf(offer),
+    offer.kind,
+    plain(offer.zone ?? offer.region),
   ].join(" · ");
 
-const gpuAndSize = (offer: Sized): string =>
-  `${offer.gpu_count > 0 ? `${machineOf(offer)}, ` : ""}${count(offer.cpus)} vCPUs, ${bytes(offer.memory_bytes)}`;
+/** The rest of an offer. */
+export const offerNote = ({ offer, cpus, memory_bytes, priced_on }: CloudOffer): string =>
+  `${plain(offer)}: ${count(cpus)} vCPUs, ${bytes(memory_bytes)}. Price of ${priced_on}.`;
 
 export interface PurchaseDraft {
   backend: string;

@@ -14,7 +14,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page_of
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
-from windrow_master.hybrid.backends.kinds import KINDS
+from windrow_master.hybrid.backends.kinds import KINDS, VALUE_MAX, EndsBy, Level
 from windrow_master.hybrid.backends.port import NO_BYTES, Wanted
 from windrow_master.hybrid.purchases.model import BackendRow, Caps
 from windrow_master.identity.decide import Permission
@@ -24,8 +24,8 @@ from windrow_proto.units import GIB, Bytes
 route = Routes("clouds")
 
 NAME: Final = r"^[a-z][a-z0-9-]{0,62}$"
-VALUE_MAX: Final = 16 * 1024
-"""Characters of a setting or secret: a private key has 3,000."""
+LEVEL: Final = "How far the adapter was tried"
+ENDS_BY: Final = "What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep"
 Name = Annotated[str, Path(pattern=NAME)]
 Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Value = Annotated[str, Field(max_length=VALUE_MAX)]
@@ -35,19 +35,21 @@ Percent = Annotated[int, Field(ge=0, le=1_000, description="Added to the cost in
 
 
 class CapsBody(Body):
-    """The most that may be bought; null: no such cap. A day or all must have one."""
+    """The most that may be bought; null: no such cap. At least one cap of money is given."""
 
-    currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="Of the provider's prices, ISO 4217")] = "USD"
+    currency: Annotated[
+        str | None, Field(pattern="^[A-Z]{3}$", description="ISO 4217; null: as the provider's prices")
+    ] = None
     per_hour: Annotated[GivenMoney | None, Field(description="Price of an hour of all machines together")] = None
     per_day: Annotated[GivenMoney | None, Field(description="Spent on a day (UTC)")] = None
     in_all: Annotated[GivenMoney | None, Field(description="Spent since the backend was added")] = None
     machines: Annotated[Count | None, Field(description="Machines at once")] = None
     vcpus: Annotated[Count | None, Field(description="Their vCPUs together")] = None
 
-    def parsed(self) -> Caps:
-        """The same as a value."""
+    def parsed(self, currency: str) -> Caps:
+        """The same as a value. currency: where none is given."""
         return Caps(
-            currency=self.currency,
+            currency=self.currency or currency,
             per_hour=money_if("per_hour", self.per_hour),
             per_day=money_if("per_day", self.per_day),
             in_all=money_if("in_all", self.in_all),
@@ -94,13 +96,10 @@ class BackendKindOut(Out):
 
     kind: Annotated[str, Read("name")]
     title: str
-    level: Annotated[str, Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none")]
+    level: Annotated[Level, Field(description=LEVEL)]
     level_text: Annotated[str, Field(description="The same in a sentence")]
     currency: str
-    ends_by: Annotated[
-        str,
-        Field(description="How a machine ends by itself, without the Master: power-off; sweep: only a sweep ends it"),
-    ]
+    ends_by: Annotated[EndsBy, Field(description=ENDS_BY)]
     settings: list[KindFieldOut]
     secrets: list[KindFieldOut]
 
@@ -142,11 +141,11 @@ class BackendOut(Out):
     name: str
     kind: str
     title: Annotated[str, Read(lambda one: KINDS[one.kind].title)]
-    level: Annotated[
-        str,
-        Field(description="How it was tested: live, emulator, protocol, spec, fixtures or none"),
-        Read(lambda one: KINDS[one.kind].level),
+    level: Annotated[Level, Field(description=LEVEL), Read(lambda one: KINDS[one.kind].level)]
+    level_text: Annotated[
+        str, Field(description="The same in a sentence"), Read(lambda one: KINDS[one.kind].level_text)
     ]
+    ends_by: Annotated[EndsBy, Field(description=ENDS_BY), Read(lambda one: KINDS[one.kind].ends_by)]
     settings: dict[str, str]
     has_secrets: bool
     caps: CapsOut
@@ -223,9 +222,9 @@ async def backends(services: Serving, limit: Limit = 100, cursor: Cursor = None)
 async def add_backend(services: Serving, principal: Asking, body: BackendBody) -> Any:
     """Add a backend. Nothing is bought by it."""
     secrets = {key: value.get_secret_value() for key, value in body.secrets.items()}
+    caps = body.caps.parsed(_currency(body))
     made = await services.backends.add(
-        *(principal, body.name, body.kind, body.settings, secrets, body.caps.parsed()),
-        margin_percent=body.margin_percent,
+        principal, body.name, body.kind, body.settings, secrets, caps, margin_percent=body.margin_percent
     )
     return (await _shown(services, [made]))[0]
 
@@ -246,7 +245,8 @@ async def remove_backend(services: Serving, principal: Asking, name: Name) -> Re
 @route.put("/backends/{name}/caps", may=Permission.CLOUDS, reach=Reach.ALL, changes_rights=True, answer=BackendOut)
 async def set_caps(services: Serving, principal: Asking, name: Name, body: CapsChangeBody) -> Any:
     """Replace the caps of a backend. What runs goes on; nothing more is bought above a cap."""
-    changed = await services.backends.set_caps(principal, name, body.parsed(), margin_percent=body.margin_percent)
+    caps = body.parsed((await services.backends.get(name)).caps.currency)
+    changed = await services.backends.set_caps(principal, name, caps, margin_percent=body.margin_percent)
     return (await _shown(services, [changed]))[0]
 
 
@@ -301,6 +301,13 @@ async def sweep_backend(services: Serving, principal: Asking, name: Name, body: 
 async def stop_all(services: Serving, principal: Asking, name: Name) -> Any:
     """End all purchases of a backend now, whatever runs on them, and set its cap of machines to 0."""
     return {"ended": [one.purchase_id for one in await services.purchases.stop_all(principal, name)]}
+
+
+def _currency(body: BackendBody) -> str:
+    """The currency of the provider's prices: that of its kind, or of a setting."""
+    kind = KINDS.get(body.kind)
+    defaults = {one.name: one.default for one in kind.settings} if kind else {}
+    return (kind and kind.currency) or body.settings.get("currency") or defaults.get("currency") or "USD"
 
 
 async def _shown(services: Services, found: Sequence[BackendRow]) -> list[dict[str, Any]]:

@@ -87,9 +87,8 @@ async def purchases(
 ) -> Any:
     """The purchases, the latest first."""
     states = [one for one in State if state in (None, one) and living in (None, one not in FINAL)]
-    found = await services.purchases.list(
-        backend=backend or None, states=states, before=read_cursor(cursor) or None, limit=limit + 1
-    )
+    before, of = read_cursor(cursor) or None, backend or None
+    found = await services.purchases.list(None, before, limit + 1, states, of) if states else []
     shown = await _shown(services, found)
     return page(shown, limit, lambda one: one, lambda one: str(one["id"]))
 

@@ -25,6 +25,11 @@ FILE_MAX: Final = 64 * 1024
 MONEY: Final = ("per_hour", "per_day", "in_all")
 COUNTS: Final = ("machines", "vcpus")
 NO_CAP: Final = "none"
+ENDS_BY: Final = {
+    "power-off": "a machine switches itself off after 30 min, which ends its bill",
+    "uninstall": "the machine removes the agent after 30 min, and goes on",
+    "sweep": "a machine is paid for until somebody sweeps: windrow-master sweep",
+}
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Name of the backend, such as aws.", autocompletion=completing.backends)
@@ -64,8 +69,8 @@ def backend_add(
 ) -> None:
     """Add a backend with caps on what may be spent there. Nothing is bought by it."""
     caps = _caps(per_hour=per_hour, per_day=per_day, in_all=in_all, machines=machines, vcpus=vcpus)
-    if not any(caps.get(one) for one in ("per_day", "in_all")):
-        raise InvalidInput("Say how much may be spent there: --per-day AMOUNT, --in-all AMOUNT or both.")
+    if not any(caps.get(one) for one in MONEY):
+        raise InvalidInput("Say how much may be spent there: --per-hour, --per-day or --in-all AMOUNT.")
     secrets = {} if credentials is None else _credentials(credentials)
     secrets |= {key: _read(Path(file)) for key, file in _pairs("--secret-file", secret_file)}
     record = {
@@ -163,6 +168,7 @@ def backend_show(context: typer.Context, name: Name, as_json: AsJson = False) ->
         ("In all", f"{money_text(owed['in_all'])} {currency}, and at most {money_text(owed['reserved'])} reserved"),
         *((f"Cap {key.replace('_', ' ')}", _cap(one, key)) for key in (*MONEY, *COUNTS)),
         ("Margin", f"{one['margin_percent']} %"),
+        ("Without the Master", ENDS_BY[one["ends_by"]]),
         ("Market id", one["market_id"]),
         ("Swept", one["swept_at"] or "not yet"),
         ("Checked", one["checked_at"] or f"not yet: windrow backend check {name}"),
@@ -195,7 +201,7 @@ def _print_findings(findings: list[Item]) -> None:
 
 
 def _machine(offer: Item) -> str:
-    gpus = f"{offer['gpu_count']} x {offer['gpu']}, " if offer["gpu_count"] else ""
+    gpus = f"{offer['gpu_count']} x {offer['gpu'] or 'GPU'}, " if offer["gpu_count"] else ""
     return f"{gpus}{offer['cpus']} vCPUs, {size_text(offer['memory_bytes'])}"
 
 

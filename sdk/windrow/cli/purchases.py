@@ -55,8 +55,11 @@ def _question(backend: str, offer: str, long_s: float, found: Item | None) -> st
 
 
 def _machine(purchase: Item) -> str:
-    gpus = f"{purchase['gpu_count']} x {purchase['gpu']}" if purchase["gpu_count"] else f"{purchase['cpus']} vCPUs"
-    return f"{gpus}, {purchase['kind']}"
+    return f"{_gpus(purchase) or '{} vCPUs'.format(purchase['cpus'])}, {purchase['kind']}"
+
+
+def _gpus(purchase: Item) -> str:
+    return f"{purchase['gpu_count']} x {purchase['gpu'] or 'GPU'}" if purchase["gpu_count"] else ""
 
 
 def _spent(purchase: Item) -> str:
@@ -108,13 +111,12 @@ def purchase_show(context: typer.Context, purchase: Id, as_json: AsJson = False)
         return
     currency = one["currency"]
     place = ", ".join(part for part in (one["backend"], one["region"], one["zone"]) if part)
-    gpus = f"{one['gpu_count']} x {one['gpu']}, " if one["gpu_count"] else ""
     rows = (
         ("Purchase", one["id"]),
         ("State", spoken(one["state"])),
         ("Why", one["reason"]),
         ("Offer", one["offer"]),
-        ("Machine", f"{gpus}{one['cpus']} vCPUs, {size_text(one['memory_bytes'])}"),
+        ("Machine", ", ".join(filter(None, (_gpus(one), f"{one['cpus']} vCPUs", size_text(one["memory_bytes"]))))),
         ("Place", place),
         ("Project", one["account"] or one["account_id"]),
         ("Host", one["host_id"]),
