@@ -87,7 +87,7 @@ class Shell:
         self.purchases: PurchaseService | None = None
         self.process: Process | None = None
         self.is_restored, self.lives, self.restores = False, 0, 0
-        self.heard_ns = self.clock.wall_ns()
+        self.heard_ns: dict[str, int] = {}
         self.foreign = [self.cloud.add_foreign({TAG_MARKET: OTHER, TAG_PURCHASE: "p"}), self.cloud.add_foreign({})]
         self.over_ns: dict[str, int] = {}
 
@@ -176,10 +176,11 @@ class Shell:
     async def _go(self) -> None:
         await self.clock.sleep_ns(WATCH_NS)
         now = self.clock.wall_ns()
-        if self.store is not None:
-            self.heard_ns = now
+        for row in self.store.read_now(_all) if self.store is not None else ():
+            if row.is_living and row.state is not State.ENDING and row.host_id is not None:
+                self.heard_ns[row.machine_id] = now
         for one in self._living():
-            if now - max(self.heard_ns, one.made_at_ns) >= ORPHAN_TTL_NS:
+            if now - self.heard_ns.get(one.machine_id, one.made_at_ns) >= ORPHAN_TTL_NS:
                 self.cloud.power_off(one.machine_id)
             elif self.rng.random() < 0.001:
                 self.cloud.reclaim(one.machine_id)

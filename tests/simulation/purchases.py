@@ -124,8 +124,10 @@ class History:
         self.longest_ns = 0
         self.is_restored = False
         self._wishes = sorted(self.rng.randrange(FAULTY_NS) for _ in range(self.rng.randint(2, 6)))
-        self._alive_ns = self._heard_ns = START_NS
-        """From when the Master runs again, and when a machine last heard of it."""
+        self._alive_ns = START_NS
+        """From when the Master runs again."""
+        self._heard_ns: dict[str, int] = {}
+        """When each machine last heard of it: the host of one that is ended hears nothing any more."""
         self._swept_ns = 0
         self._backup: tuple[dict[PurchaseId, Purchase], list[Cost]] | None = None
         self._calls: list[tuple[int, Order]] = []
@@ -169,9 +171,9 @@ class History:
             self._calls.remove((at_ns, order))
             self._provision(order)
         if self.now >= self._alive_ns:
-            self._heard_ns = self.now
             try:
                 self._turn(is_faulty=is_faulty)
+                self._heard_ns.update(dict.fromkeys(self._in_touch(), self.now))
             except Died:
                 self._restart()
         self._judge()
@@ -189,7 +191,7 @@ class History:
         """Agents join, work comes and goes; a machine that has heard of no Master for too long switches itself off."""
         for one in self._living():
             up_ns = self.now - one.made_at_ns
-            if self.now - max(self._heard_ns, one.made_at_ns) >= ORPHAN_TTL_NS:
+            if self.now - self._heard_ns.get(one.machine_id, one.made_at_ns) >= ORPHAN_TTL_NS:
                 self.cloud.power_off(one.machine_id)
             elif self.rng.random() < 0.002:
                 self.cloud.reclaim(one.machine_id)
@@ -199,6 +201,10 @@ class History:
             is_open = purchase.state in (State.ASKING, State.DOUBTFUL, State.BOOTING)
             if is_open and up_ns > MINUTE and int(one.machine_id[2:]) % 8:
                 self.rows[purchase.purchase_id] = replace(purchase, host_id=HostId(f"host-{one.machine_id}"))
+
+    def _in_touch(self) -> list[str]:
+        rows = [one for one in self.rows.values() if one.is_living and one.state is not State.ENDING]
+        return [one.machine_id for one in rows if one.host_id is not None]
 
     # ----- the Master -----
 

@@ -20,6 +20,7 @@ from windrow_proto.ports import Clock
 from windrow_proto.units import MILLISECOND, SECOND
 
 HEARD_FILE: Final = "master-heard"
+HOST_LEAVING: Final = "host.leaving"
 LOOK_NS: Final = 5 * SECOND
 """As often as providers advise: a notice comes two minutes ahead."""
 LEAVE_NS: Final = 20 * SECOND
@@ -103,7 +104,7 @@ class BoughtHost:
             return
         log.warning("host_leaving", why=notice.why, at_ns=notice.at_ns)
         fields = {"why": notice.why} | ({} if notice.at_ns is None else {"at_ns": str(notice.at_ns)})
-        await tell(Event("host.leaving", self._clock.wall_ns(), "", "", fields))
+        await tell(Event(HOST_LEAVING, self._clock.wall_ns(), "", "", fields))
         self._told.add(notice.why)
 
 

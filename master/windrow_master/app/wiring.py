@@ -7,7 +7,7 @@ handles it.
 
 import errno
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,10 @@ from windrow_master.accesses.news import AccessNewsWriter
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
 from windrow_master.api.local_user import LocalUser
-from windrow_master.api.services import Figure, HealthSources, Services
+from windrow_master.api.services import HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.visibility import account_sees_event
-from windrow_master.app import wiring_history
+from windrow_master.app import wiring_history, wiring_purchases
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
 from windrow_master.billing.service import BillingService
@@ -40,12 +40,8 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
-from windrow_master.hybrid.backends.bootstrap import reachability
-from windrow_master.hybrid.backends.kinds import KINDS
-from windrow_master.hybrid.purchases.backends import BackendService
-from windrow_master.hybrid.purchases.hosts import BoughtHosts
 from windrow_master.hybrid.purchases.service import PurchaseService
-from windrow_master.hybrid.registry import ResourceRegistry, limits
+from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
@@ -74,7 +70,6 @@ from windrow_master.network.reachability import ReachabilityService
 from windrow_master.network.terminals import TerminalService
 from windrow_master.network.tunnels import TunnelService
 from windrow_master.network.workload_io import WorkAccess
-from windrow_master.onboarding.join_line import join_line
 from windrow_master.onboarding.packages import Packages
 from windrow_master.onboarding.service import CLI, Wheelhouse
 from windrow_master.onboarding.simulated import SimulatedService, Simulator
@@ -114,7 +109,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
-from windrow_master.watch.maintenance import MaintenanceService, closings, quiet_until
+from windrow_master.watch.maintenance import MaintenanceService, quiet_until
 from windrow_master.watch.notify import channels as notify_channels
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
@@ -135,8 +130,6 @@ from windrow_proto.units import SECOND
 from windrow_proto.version import VERSION
 
 ACCESS_NEWS_EVERY_NS: Final = SECOND
-MARKET_ID_HEX: Final = 32
-"""Digits of the hash of the market's certificate in the tags of what it buys: they outlive any database."""
 
 
 class KeysUnusable(StorageFailed):
@@ -461,27 +454,9 @@ class _Parts:
         return self.settings.price_book()
 
     @cached_property
-    def backends(self) -> BackendService:
-        return BackendService(
-            self.store,
-            self.clock,
-            self.identity.seal_key,
-            KINDS,
-            lambda kind, settings, secrets: KINDS[kind].open(settings, secrets, self.clock, self.price_book),
-            lambda: reachability(self.reached.https_url),
-        )
-
-    @cached_property
     def purchases(self) -> PurchaseService:
-        reached = self.reached
-        hosts = BoughtHosts(
-            self.identity,
-            self.fleet,
-            self.market,
-            lambda token: join_line(reached.https_url, reached.https_pin(), token),
-        )
-        market_id = self.identity.ca_sha256[:MARKET_ID_HEX]
-        return PurchaseService(self.store, self.clock, self.backends, hosts, market_id)
+        store, clock, identity, book = self.store, self.clock, self.identity, self.price_book
+        return wiring_purchases.purchases_of(store, clock, identity, self.fleet, self.market, book, self.reached)
 
     @cached_property
     def fair_shares(self) -> ShareService:
@@ -644,7 +619,7 @@ class _Parts:
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),
-                lambda: _hub_figures(self.hub),
+                lambda: wiring_history.hub_figures(self.hub),
                 lambda: [("tunnels", "Tunnels that are open", self.tunnels.count, {})],
             ],
         )
@@ -654,8 +629,18 @@ class _Parts:
             found.conditions.append(self.claim.leadership.conditions)
         if disk_space is not None:
             found.conditions.append(disk_space.conditions)
-            found.figures.append(lambda: _disk_figures(disk_space))
+            found.figures.append(lambda: wiring_history.disk_figures(disk_space))
         return found
+
+    def places(self) -> dict[str, Any]:
+        """Those of places beside this market's own hosts, by their names in Services."""
+        return {
+            "registry": self.registry,
+            "price_book": self.price_book,
+            "router": Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
+            "backends": self.purchases.backends,
+            "purchases": self.purchases,
+        }
 
     def services(self) -> Services:
         """All of them, for routes."""
@@ -710,11 +695,7 @@ class _Parts:
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
             shows_own_certificate=self.reached.shows_own_certificate,
-            registry=self.registry,
-            backends=self.backends,
-            purchases=self.purchases,
-            price_book=self.price_book,
-            router=Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
+            **self.places(),
             alerts=self.alerts,
             maintenance=self.maintenance,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
@@ -747,7 +728,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
-    messages.on(identity_says.HostJoined, parts.purchases.joined)
+    wiring_purchases.register(messages, parts.purchases)
     _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
@@ -758,9 +739,6 @@ def _register(parts: _Parts) -> None:
     messages.on(fleet_says.LinkChanged, lambda uow, it: lifecycle.on_host_link(uow, it.host_id, it.state))
     messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     messages.on(fleet_says.HostLeaving, lambda uow, it: parts.jobs.handovers.host_leaving(uow, it))
-    messages.on(fleet_says.HostLeaving, lambda uow, it: uow.after_commit(lambda: fleet.presence.leaving(it.host_id)))
-    messages.on(fleet_says.HostLeaving, parts.purchases.leaving)
-    messages.answer(fleet_says.InstanceOf, parts.purchases.instance_of)
     messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
     messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))
@@ -775,10 +753,6 @@ def _register(parts: _Parts) -> None:
     messages.answer(queue_asks.HeldBelow, quota_use.held)
     messages.answer(queue_asks.WaitingBelow, job_answers.waiting_below)
     messages.answer(SecretUsers, job_answers.secret_users)
-    messages.answer(
-        cluster_says.HostLimits,
-        lambda uow, it: closings(uow, {**limits(uow, it), **parts.purchases.limits(uow, it)}),
-    )
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
@@ -820,21 +794,3 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
             "restore these from a backup.",
             subject=str(folder),
         ) from error
-
-
-def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:
-    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not disk_space.has_room()), {}
-    for folder, free in disk_space.free_bytes().items():
-        yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
-
-
-def _hub_figures(hub: LinkHub) -> Iterable[Figure]:
-    figures = hub.figures
-    yield "link_frames_total", "Frames that came up", figures.frames, {}
-    yield "link_bad_proofs_total", "Messages whose proof did not hold", figures.bad_proofs, {}
-    yield "link_commands_sent_total", "Commands handed to the link", figures.commands_sent, {}
-    yield "link_clones_total", "Identities found in two places", figures.clones, {}
-    for reason, count in sorted(figures.refused_messages.items()):
-        yield "link_refused_messages_total", "Messages refused, by reason", count, {"reason": reason}
-    for reason, count in sorted(figures.refused_routes.items()):
-        yield "link_refused_routes_total", "Connections refused or ended, by reason", count, {"reason": reason}

@@ -95,7 +95,9 @@ class FleetService:
         self.cuts = GpuPartitioner(self.hosts, self.commands)
         self.reliability = ReliabilityCounts(self.hosts)
         self.distances: Distances = {}
-        self.evidence = EvidenceIntake(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
+        self.evidence = EvidenceIntake(
+            self.hosts, self.commands, access_key, self._on_observed, self._on_gap, self.presence.leaving
+        )
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))

@@ -1,8 +1,7 @@
-"""Statements that run with every write: built and compiled once, and on SQLite handed to the driver itself.
+"""Statements that run with every write: built and compiled once, and handed to the driver itself.
 
-Running one through SQLAlchemy costs six times what SQLite needs for it, and a command needs fifteen. The text and the
-conversion of values are SQLAlchemy's own either way; on PostgreSQL, where the way to the server costs more than all of
-this, SQLAlchemy also executes it.
+Running one through SQLAlchemy costs six times what SQLite needs for it, and twice what PostgreSQL does on the same
+machine; a cluster needs fifty. The text and the conversion of values are SQLAlchemy's own.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -45,10 +44,7 @@ def settable(table: Table) -> tuple[str, ...]:
 
 def say(connection: Connection, words: str) -> None:
     """Run words without parameters, such as those of a savepoint."""
-    if connection.dialect.name == SQLITE:
-        _cursor(connection, words, ())
-    else:
-        connection.exec_driver_sql(words)
+    _cursor(connection, words, ())
 
 
 FEW: Final = 8
@@ -70,16 +66,15 @@ def few(values: Sequence[str]) -> Iterator[dict[str, str]]:
 class Made:
     """One statement. Its parameters are those of its bindparams and of `columns`, which an insert or update sets."""
 
-    __slots__ = ("_columns", "_form", "_statement")
+    __slots__ = ("_columns", "_forms", "_statement")
 
     def __init__(self, statement: Statement, columns: Iterable[str] = ()) -> None:
         self._statement, self._columns = statement, tuple(columns)
-        self._form: _Form | None = None
+        self._forms: dict[str, _Form] = {}
+        """By dialect: a process may open both databases, as a test does."""
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
-        if connection.dialect.name != SQLITE:
-            return int(connection.execute(self._statement, dict(values)).rowcount)
         form = self.made(connection)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
@@ -104,11 +99,8 @@ class Made:
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
-        if connection.dialect.name != SQLITE:
-            return [dict(row._mapping) for row in connection.execute(self._statement, dict(values))]
         form = self.made(connection)
-        found = _cursor(connection, form.text, form.bound(values)).fetchall()
-        return [form.row(row) for row in found]
+        return form.rows(_cursor(connection, form.text, form.bound(values)))
 
     def row(self, connection: Connection, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """The one row of a select by a key, or None."""
@@ -117,10 +109,11 @@ class Made:
         return found[0] if found else None
 
     def made(self, connection: Connection) -> "_Form":
-        """As SQLite's driver takes it."""
-        if self._form is None:
-            self._form = _Form(self._statement, self._columns, connection.dialect)
-        return self._form
+        """As the driver takes it."""
+        form = self._forms.get(connection.dialect.name)
+        if form is None:
+            form = self._forms[connection.dialect.name] = _Form(self._statement, self._columns, connection.dialect)
+        return form
 
 
 class Found(Generic[T]):
@@ -290,31 +283,44 @@ class Upsert:
 
 
 class _Form:
-    """A statement as SQLite's driver takes it: its text, the order of its values, and their conversion both ways."""
+    """A statement as a driver takes it: its text, the order of its values, and their conversion both ways."""
 
-    __slots__ = ("_fixed", "_names", "_read", "_write", "text")
+    __slots__ = ("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write", "text")
 
     def __init__(self, statement: Statement, columns: Sequence[str], dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
-        self._names: tuple[str, ...] = tuple(compiled.positiontup)
+        self._is_named = not compiled.positional
+        self._names: tuple[str, ...] = tuple(compiled.bind_names.values() if self._is_named else compiled.positiontup)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         types = [compiled.binds[name].type.dialect_impl(dialect) for name in self._names]
         self._write = _converted((kind.bind_processor(dialect) for kind in types), self._names)
         selected = statement.selected_columns if isinstance(statement, Select) else ()
-        kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
-        self._read = tuple((name, kind.result_processor(dialect, None)) for name, kind in kinds)
+        self._kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
+        self._dialect = dialect
+        self._read = None if self._is_named else self._readers([None] * len(self._kinds))
 
-    def bound(self, values: Mapping[str, Any]) -> list[Any]:
-        """The values in their order."""
+    def bound(self, values: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
+        """The values in their order, or by name."""
         given = {**self._fixed, **values} if self._fixed else values
         found = [given[name] for name in self._names]
         for place, convert in self._write:
             found[place] = convert(found[place])
-        return found
+        return dict(zip(self._names, found, strict=True)) if self._is_named else found
+
+    def rows(self, found: Any) -> list[dict[str, Any]]:
+        """The rows of a cursor by names."""
+        if self._read is None:  # the types that the server gives, which it gives with each result
+            self._read = self._readers([column.type_code for column in found.description])
+        return [self.row(row) for row in found.fetchall()]
+
+    def _readers(self, codes: Sequence[int | None]) -> tuple[tuple[str, Convert | None], ...]:
+        pairs = zip(self._kinds, codes, strict=True)
+        return tuple((name, kind.result_processor(self._dialect, code)) for (name, kind), code in pairs)
 
     def row(self, row: Sequence[Any]) -> dict[str, Any]:
         """One row by names."""
+        assert self._read is not None, "of SQLite, or of a result whose types are known"
         pairs = zip(self._read, row, strict=True)
         return {name: value if convert is None else convert(value) for (name, convert), value in pairs}
 
@@ -328,11 +334,16 @@ def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tu
     return tuple((place, convert) for place, convert in pairs if convert is not None)
 
 
-def _cursor(connection: Connection, text: str, values: Sequence[Any]) -> Any:
-    """Let the driver run it; raises what SQLAlchemy would."""
+def _cursor(connection: Connection, text: str, values: Sequence[Any] | Mapping[str, Any]) -> Any:
+    """Let the driver run it; raises what SQLAlchemy would, and as there a connection that is lost is not used again."""
     driver: Any = connection.connection.driver_connection
     errors: Any = connection.dialect.loaded_dbapi
     try:
         return driver.cursor().execute(text, values)
     except errors.Error as error:
-        raise DBAPIError.instance(text, None, error, errors.Error, dialect=connection.dialect) from error
+        is_lost = connection.dialect.is_disconnect(error, driver, None)
+        if is_lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            text, None, error, errors.Error, connection_invalidated=is_lost, dialect=connection.dialect
+        ) from error

@@ -57,7 +57,7 @@ def test_a_wave_of_spot_machines_that_go_does_not_freeze_the_verdict_on_others(t
                 it.connect(name)
                 it.beat(name)
                 if kind == "told":
-                    it.fleet.presence.leaving(name)
+                    leave(it, name, why="spot")
             it.clock.advance(16 * SECOND)
             it.fleet.presence.judge(5 * SECOND)
             is_frozen = it.fleet.presence.breaker.is_frozen(it.clock.monotonic_ns())

@@ -123,7 +123,7 @@ class PurchaseService:
         market_id: str,
         rules: Rules | None = None,
     ) -> None:
-        self._store, self._clock, self._backends, self._hosts = store, clock, backends, hosts
+        self._store, self._clock, self.backends, self._hosts = store, clock, backends, hosts
         self.market_id: Final = market_id
         self._rules = rules or Rules()
         self._swept_ns: dict[str, int] = {}
@@ -148,7 +148,7 @@ class PurchaseService:
         if not 0 < hours <= HOURS_MAX:
             raise InvalidInput(f"hours: They are above 0 and at most {HOURS_MAX}.", subject="hours")
         wanted = WantedOffer(offer_id=offer_id, regions=frozenset({region} if region else ()))
-        offer = _only(await self._backends.offers(backend, wanted), offer_id, backend)
+        offer = _only(await self.backends.offers(backend, wanted), offer_id, backend)
 
         def change(uow: UnitOfWork) -> Purchase:
             self._store.admit()
@@ -175,7 +175,7 @@ class PurchaseService:
             fields = {"offer": offer_id, "account": account.id, "reserved": money_text(purchase.reserved)}
             uow.audit(principal.actor, "purchase.want", purchase.purchase_id, "asked for", fields)
             self._save(uow, None, purchase, principal.actor)
-            uow.after_commit(lambda: self._backends.queue.add(backend))
+            uow.after_commit(lambda: self.backends.queue.add(backend))
             return purchase
 
         return await self._store.write(change, name="purchase.want")
@@ -253,7 +253,7 @@ class PurchaseService:
         Forbidden, and what a provider's refusal becomes."""
         if Role.OPERATOR not in principal.roles:
             raise Forbidden("Only an operator ends machines.")
-        row, wanted = await self._backends.get(backend), market_id or self.market_id
+        row, wanted = await self.backends.get(backend), market_id or self.market_id
         try:
             return await self._sweep(row, wanted, principal.actor)
         except (Refused, Doubtful) as error:
@@ -273,7 +273,7 @@ class PurchaseService:
                 self._hosts.quarantine(uow, host_id, f"it was bought by {purchase_id}, which awaits no host")
             return
         uow[PurchaseRepository].save(replace(purchase, host_id=host_id))
-        uow.after_commit(lambda: self._backends.queue.add(purchase.backend))
+        uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
 
     def leaving(self, uow: UnitOfWork, fact: HostLeaving) -> None:
         """A host says that its provider takes it back; the fleet has drained it already. Where it may stay, its work
@@ -301,13 +301,13 @@ class PurchaseService:
     async def run(self) -> None:
         """Look after all purchases until cancelled; with no backend it sleeps."""
         for row in await self._store.read(lambda uow: uow[BackendRepository].all()):
-            self._backends.queue.add(row.name)
-        await when_due(self.turn, self._backends.queue, TURNS_APART_NS, "purchases")
+            self.backends.queue.add(row.name)
+        await when_due(self.turn, self.backends.queue, TURNS_APART_NS, "purchases")
 
     async def turn(self) -> None:
         """Look after the backends that are due."""
         async with asyncio.TaskGroup() as group:
-            for name in self._backends.queue.take():
+            for name in self.backends.queue.take():
                 group.create_task(self._look_after(name))
 
     async def _look_after(self, name: str) -> None:
@@ -317,7 +317,7 @@ class PurchaseService:
             row = await self._store.read(lambda uow: uow[BackendRepository].get(name))
             if row is None:
                 return
-            backend, swept_ns = self._backends.opened(row), self._swept_ns.get(name)
+            backend, swept_ns = self.backends.opened(row), self._swept_ns.get(name)
             is_due = swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS
             await self._look(row, backend, is_due)
             if is_due:
@@ -329,7 +329,7 @@ class PurchaseService:
                     if one.state is State.WANTED and name in self._swept_ns:
                         group.create_task(self._ask(row, backend, one.purchase_id))
             next_ns = LOOK_EVERY_NS if living else SWEEP_EVERY_NS
-        self._backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
+        self.backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
 
     async def _sweep_now(self, row: BackendRow) -> None:
         with ends_alone("sweep", backend=row.name):
@@ -353,7 +353,7 @@ class PurchaseService:
                 log.warning("purchase_in_doubt", purchase=purchase_id, said=str(doubt)[:300])
                 answer = None
             await self._store.write(partial(self._answered, purchase_id, answer), name="purchase.answered")
-        self._backends.queue.add(row.name)
+        self.backends.queue.add(row.name)
 
     def _begin(self, purchase_id: PurchaseId, uow: UnitOfWork) -> Order | None:
         purchase = _load(uow, purchase_id)
@@ -478,7 +478,7 @@ class PurchaseService:
             )
 
         alive = living if market_id == self.market_id else nothing_lives
-        result = await self._within(sweep(self._backends.opened(row), market_id, alive))
+        result = await self._within(sweep(self.backends.opened(row), market_id, alive))
 
         def note(uow: UnitOfWork) -> None:
             known = uow[BackendRepository].get(row.name)
@@ -503,7 +503,7 @@ class PurchaseService:
         if decision.purchase != purchase:
             uow.audit(actor, "purchase.end", purchase.purchase_id, reason[:200])
             self._apply(uow, find_backend(uow, purchase.backend), purchase, decision)
-            uow.after_commit(lambda: self._backends.queue.add(purchase.backend))
+            uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
         return decision.purchase
 
     def _save(self, uow: UnitOfWork, before: Purchase | None, after: Purchase, actor: str = "master") -> None:
