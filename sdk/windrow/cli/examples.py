@@ -161,6 +161,7 @@ windrow resource bind lab-a100-01 --host rack-7
 windrow resource unbind lab-a100-01
 windrow resource rm lab-a100-01
 windrow backend add aws --kind ec2 --set region=eu-central-1 --credentials aws.ini --per-day 40 --machines 2
+windrow backend kinds
 windrow backend ls
 windrow backend show aws
 windrow backend check aws
