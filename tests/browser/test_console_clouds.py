@@ -87,6 +87,22 @@ async def test_a_sweep_says_what_it_ended_and_a_refused_removal_why(page: Page, 
     await expect(dialog.get_by_role("alert")).to_contain_text("windrow backend stop-all aws")
 
 
+async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Add a backend").click()
+    await dialog.get_by_label("Kind").select_option("ssh")
+    await dialog.get_by_label("Name", exact=True).fill("box")
+    for label, value in (("Address", "192.0.2.7"), ("Host key", "ssh-ed25519 AAAA"), ("Price per hour", "0.85")):
+        await dialog.get_by_label(label, exact=True).fill(value)
+    await dialog.get_by_label("Private key").fill("-----BEGIN-----\nx\n-----END-----")
+    await dialog.get_by_label("In all (EUR)").fill("100")
+    async with page.expect_request(lambda one: one.method == "POST") as sent:
+        await dialog.get_by_role("button", name="Add the backend").click()
+    asked = json.loads((await sent.value).post_data or "null")
+    assert asked["secrets"] == {"private_key": "-----BEGIN-----\nx\n-----END-----"}
+
+
 async def test_an_auditor_reads_and_changes_nothing(page: Page, pretend: Pretend) -> None:
     served = pretend()
     served.world.roles = ("auditor",)

@@ -1,5 +1,5 @@
 // The dialogs of a backend: it is added, checked, capped, swept, stopped and removed.
-import { NativeSelect, PasswordInput, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
+import { NativeSelect, PasswordInput, SimpleGrid, Stack, Text, Textarea, TextInput } from "@mantine/core";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { post, put, remove } from "../api/client.ts";
@@ -134,16 +134,22 @@ export function AddBackend({ close }: { close: () => void }) {
         onChange={(event) => change({ name: event.currentTarget.value })}
       />
       {kind?.settings.filter((one) => one.required).map(setting)}
-      {kind?.secrets.map((one) => (
-        <PasswordInput
-          key={one.name}
-          label={words(one.name)}
-          description={plain(one.text)}
-          autoComplete="off"
-          value={draft.secrets[one.name] ?? ""}
-          onChange={(event) => change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })}
-        />
-      ))}
+      {kind?.secrets.map((one) => {
+        // A password's field has one line, and would join those of a key.
+        const Secret = one.name === "private_key" ? Textarea : PasswordInput;
+        return (
+          <Secret
+            key={one.name}
+            label={words(one.name)}
+            description={plain(one.text)}
+            autoComplete="off"
+            value={draft.secrets[one.name] ?? ""}
+            onChange={(event: { currentTarget: { value: string } }) =>
+              change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })
+            }
+          />
+        );
+      })}
       {kind?.settings.some((one) => !one.required) && (
         <details className="wr-details">
           <summary>More settings</summary>
