@@ -71,7 +71,7 @@ TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
 _LIFE_NS: Final = 10**18
 _BUG: Final = "The Master met a bug with this job; it tries again."
-_CLOSED: Final = "Besides, {} hosts are kept for work that comes first, or for maintenance."
+_CLOSED: Final = "Besides, {} kept for work that comes first, or for maintenance."
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
     Verdict.FAILED: JobEvent.FAIL,
@@ -273,9 +273,9 @@ class JobController:
             return Gone()
         except WindrowError as error:
             said = error.detail or error.code
-            return Refused(
-                f"{said} {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else said
-            )
+            if closed and isinstance(error, NoCapacity):
+                said = f"{said} {_CLOSED.format('1 host is' if len(closed) == 1 else f'{len(closed)} hosts are')}"
+            return Refused(said)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:
@@ -311,7 +311,7 @@ class JobController:
         def change(uow: UnitOfWork) -> None:
             for job_id in map(JobId, entry_ids):
                 now = uow[JobRepository].get(job_id)
-                if now is not None and now.state in PLACEABLE and now.reason != said:
+                if now is not None and now.state in PLACEABLE and not now.held_by and now.reason != said:
                     self._transitions.keep(uow, replace(now, reason=said))
 
         await self._store.write(change, name="job.refused")

@@ -232,13 +232,14 @@ class QueueService:
             self._rooms[key] = room(self.profile, entry, run_ns, now_ns)
         # While a plan is made, the thread has the profile.
         reservations = self._reservations if self._is_planning else self.profile.reservations
+        starts = state is Waits.READY and self.queue.shares.never(entry.leaf, entry.cost) is None
         return Standing(
             entry=entry,
             state=state,
             why=why(self.queue, reservations, self._rooms.get(key), entry_id, place, now_ns),
             factors=self.queue.factors(entry_id, now_ns),
             place=place,
-            estimate=self._estimates.get(entry_id),
+            estimate=self._estimates.get(entry_id) if starts else None,
         )
 
     # --- the loop ----------------------------------------------------------------------------------------------------

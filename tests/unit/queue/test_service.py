@@ -371,7 +371,7 @@ async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: Wor
     assert (len(w.queue), w.held("project")) == (0, MILLI)
     w.put(entry("large", cards=2))
     await w.look(2)
-    assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01 UTC."
+    assert w.queue.standing("large").why == "1st in the queue: it has a reservation on a from about 08:01 UTC."
 
 
 async def test_what_was_put_again_while_it_was_being_placed_is_not_taken_from_its_host(w: World):
@@ -427,10 +427,10 @@ async def test_a_reservation_on_a_host_that_shrinks_is_made_elsewhere(w: World):
     w.fleet.start("b", entry("long", cards=2, limit_ns=HOUR))
     w.put(entry("waits", cards=2, limit_ns=MINUTE))
     await w.look()
-    assert "a is reserved for it" in w.queue.standing("waits").why
+    assert "a reservation on a" in w.queue.standing("waits").why
     w.fleet.join("a", cards=1)
     await w.look(2, after_ns=2 * SECOND)
-    assert "b is reserved for it" in w.queue.standing("waits").why
+    assert "a reservation on b" in w.queue.standing("waits").why
 
 
 async def test_an_error_of_a_source_is_told_and_ends_neither_the_look_nor_the_loop(w: World):
@@ -484,6 +484,18 @@ async def test_what_is_dropped_or_waits_for_another_never_starts(w: World):
     w.queue.ended(entry("parent"), MINUTE, is_ok=True)
     await w.look()
     assert w.fleet.running() == {"after"}
+
+
+async def test_what_its_ceiling_never_lets_start_has_no_expected_start(w: World):
+    w.fleet.join("a", cards=4)
+    w.put(entry("runs", cards=4, limit_ns=HOUR), waits := entry("waits", cards=2))
+    w.clock.advance(ESTIMATE_NS)
+    await w.look(2)
+    assert w.queue.standing("waits").estimate is not None
+    w.queue.nodes_changed([Node(node_id=waits.leaf, parent=ROOT, ceiling=1)])
+    await w.look()
+    told = w.queue.standing("waits")
+    assert told.estimate is None and told.why.startswith("This is more than project may ever have")
 
 
 async def test_an_entry_of_a_deleted_project_waits_and_its_runs_count_for_nobody(w: World):
