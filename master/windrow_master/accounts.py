@@ -13,6 +13,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.identity import decide
 from windrow_master.identity.accounts import MadeLink, check_open, link_sha256
 from windrow_master.identity.model import (
+    BUYER_ACCOUNT,
     INSTALLATION_ROLES,
     MARKET_ROLES,
     Account,
@@ -31,6 +32,8 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.units import Microcents
 
+OWN: Final = frozenset({PROOF_ACCOUNT, BUYER_ACCOUNT})
+"""The accounts of this Master, which nobody signs in to."""
 ACCOUNT_ROLES: Final = INSTALLATION_ROLES | MARKET_ROLES
 """Roles that an operator gives to an account: to its user those of the installation, to its project the others."""
 
@@ -76,12 +79,12 @@ class AccountService:
         return await self._store.write(add, name="account.add")
 
     async def list(self, after: str = "", limit: int = 100) -> Sequence[AccountView]:
-        """All accounts, the oldest first, without the one by which this Master tries hosts."""
+        """All accounts, the oldest first, without this Master's own."""
 
         def read(uow: UnitOfWork) -> list[AccountView]:
             def rows(last: Account | None, size: int) -> Sequence[Account]:
-                found = self._identity.accounts.list(uow, after if last is None else last.id, size + 1)
-                return [account for account in found if account.id != PROOF_ACCOUNT][:size]
+                found = self._identity.accounts.list(uow, after if last is None else last.id, size + len(OWN))
+                return [account for account in found if account.id not in OWN][:size]
 
             return page_alone("account_view", rows, lambda account: self._view(uow, account), limit)
 
@@ -156,6 +159,6 @@ class AccountService:
 
     def _load(self, uow: UnitOfWork, wanted: str) -> Account:
         account = self._identity.accounts.find(uow, wanted)
-        if account is None or account.id == PROOF_ACCOUNT:
+        if account is None or account.id in OWN:
             raise NotFound("There is no such account. `windrow account ls` lists them.", subject=wanted[:64])
         return account

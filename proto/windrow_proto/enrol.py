@@ -58,7 +58,8 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """The identity of this process, and the authority that it trusts."""
+    """The identity of this process, and the authority that it trusts. is_bought: the market bought this machine at a
+    provider."""
 
     subject_id: str
     generation: int
@@ -69,6 +70,7 @@ class Identity:
     not_after_ns: int
     region_map: bytes
     trunk_addresses: tuple[str, ...]
+    is_bought: bool = False
 
 
 class MasterConnection(http.client.HTTPSConnection):
@@ -130,6 +132,7 @@ class IdentityFolder:
             "master_url": master_url,
             "regions": answer.get("regions"),
             "trunk_addresses": answer.get("trunk_addresses", []),
+            "is_bought": answer.get("is_bought", False),
             "certificate_pem": answer["certificate_pem"],
             "ca_pem": ca_pem.decode(),
             "tls_key_pem": tls_key.pem.decode(),
@@ -168,6 +171,7 @@ class IdentityFolder:
                 not_after_ns=facts.not_after_ns,
                 region_map=_region_map(regions, base64.b64decode(record["master_public"])),
                 trunk_addresses=tuple(record.get("trunk_addresses", ())),
+                is_bought=bool(record.get("is_bought", False)),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InvalidInput(

@@ -31,12 +31,17 @@ class HostField:
 
 
 _M, _P, _D, _C = HostGroup
+CLOUD_PROVIDER: Final = "cloud_provider"
+CLOUD_INSTANCE: Final = "cloud_instance"
+"""Names of the two that a machine bought at a provider says."""
 
 HOST_FIELDS: Final[tuple[HostField, ...]] = (
     HostField("boot_id", _M, "This start", "/proc/sys/kernel/random/boot_id"),
     HostField("machine_model", _M, "Model", "/sys/class/dmi/id"),
     HostField("firmware_version", _M, "Firmware", "/sys/class/dmi/id/bios_version"),
     HostField("virtualization", _M, "Runs in", "DMI, the processors' flags, /run/host/container-manager"),
+    HostField(CLOUD_PROVIDER, _M, "Provider", "the provider's metadata service", otel="cloud.provider"),
+    HostField(CLOUD_INSTANCE, _M, "Machine at the provider", "the provider's metadata service", otel="host.id"),
     HostField("iommu", _M, "IOMMU", "/sys/kernel/iommu_groups", "bool"),
     HostField("confidential", _M, "Confidential computing", "the processors' flags, /dev"),
     HostField("secure_boot", _M, "Secure boot", "EFI variable SecureBoot", "bool"),

@@ -24,11 +24,15 @@ SECRETS: Final = frozenset(
     )
 )
 """Variables that are a secret or may have one in them; nobody but a Master has any business with them."""
+PROVIDERS: Final = ("AWS_", "AZURE_", "DIGITALOCEAN_", "GOOGLE_", "HCLOUD_", "MODAL_", "OS_", "SCW_")
+"""Beginnings of the variables in which the libraries of providers look for credentials: the Master buys machines."""
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment of a daemon that is no Master, from that of a Master."""
-    return {name: value for name, value in environment.items() if name not in SECRETS}
+    return {
+        name: value for name, value in environment.items() if name not in SECRETS and not name.startswith(PROVIDERS)
+    }
 
 
 def secret_setting(name: str, environment: Mapping[str, str]) -> str | None:

@@ -320,6 +320,75 @@ class Client(Transport):
             [f"{self.config.url}/api/model-studio/compute-resources", *(quote(one, safe="") for one in path)]
         )
 
+    # --- clouds: backends and what is bought there ----------------------------------------------
+
+    def backend_kinds(self) -> Iterator[Json]:
+        """The kinds of backends that the Master knows, with their settings and how each was tested."""
+        return self.items("/backend-kinds")
+
+    def backends(self) -> Iterator[Json]:
+        """The backends by name, with what is owed at each."""
+        return self.items("/backends")
+
+    def backend(self, name: str) -> Json:
+        """One of them."""
+        answer: Json = self.get(_backend(name))
+        return answer
+
+    def add_backend(self, record: Json) -> Json:
+        """Add one; buys nothing. record: `name`, `kind`, `settings`, `secrets`, `caps`."""
+        answer: Json = self.request("POST", "/backends", body=record)
+        return answer
+
+    def remove_backend(self, name: str) -> None:
+        """Remove one and its credentials; refused while something bought there is not surely gone."""
+        self.request("DELETE", _backend(name))
+
+    def set_caps(self, name: str, caps: Json) -> Json:
+        """Replace the caps of one; what runs goes on."""
+        answer: Json = self.request("PUT", f"{_backend(name)}/caps", body=caps)
+        return answer
+
+    def backend_offers(self, name: str, **wanted: Any) -> Iterator[Json]:
+        """Machines that could be bought there now, the cheapest first. wanted: `gpus`, `gpu`, `cpus`, `memory_gib`,
+        `region`, `kind`."""
+        return self.items(f"{_backend(name)}/offers", **wanted)
+
+    def check_backend(self, name: str) -> list[Json]:
+        """Check credentials, permissions, quota, clock, image and reachability; buys nothing."""
+        answer: Json = self.request("POST", f"{_backend(name)}/check", body={})
+        return list(answer["findings"])
+
+    def sweep_backend(self, name: str, market_id: str | None = None) -> Json:
+        """End all there that carries this market's id and belongs to no living purchase."""
+        answer: Json = self.request("POST", f"{_backend(name)}/sweep", body={"market_id": market_id})
+        return answer
+
+    def stop_all(self, name: str) -> list[str]:
+        """End all purchases of a backend now; returns their ids."""
+        answer: Json = self.request("POST", f"{_backend(name)}/stop-all", body={})
+        return list(answer["ended"])
+
+    def purchases(self, **of: str | None) -> Iterator[Json]:
+        """The purchases, the latest first. of: `backend`, `state`."""
+        return self.items("/purchases", **of)
+
+    def purchase(self, purchase_id: str) -> Json:
+        """One of them, with the end of its machine's console where it never joined."""
+        answer: Json = self.get(f"/purchases/{quote(purchase_id, safe='')}")
+        return answer
+
+    def buy(self, backend: str, offer: str, hours: float, account: str | None = None) -> Json:
+        """Buy a machine for a project, by id or name; None: your own. It is ended after so many hours."""
+        body = {"backend": backend, "offer": offer, "hours": hours, "account": account}
+        answer: Json = self.request("POST", "/purchases", body=body)
+        return answer
+
+    def end_purchase(self, purchase_id: str, reason: str = "") -> Json:
+        """End a purchase, and what runs on its machine."""
+        answer: Json = self.request("POST", f"/purchases/{quote(purchase_id, safe='')}/end", body={"reason": reason})
+        return answer
+
     # --- checkpoints ----------------------------------------------------------------------------
 
     def save_checkpoint(self, cluster_id: str) -> Json:
@@ -398,6 +467,10 @@ class Client(Transport):
             if timeout_s is not None and time.monotonic() > ends:
                 raise WaitTimedOut(f"Job {job_id} is still {job['state']} after {timeout_s:.0f} s.")
             time.sleep(JOB_LOOK_S)
+
+
+def _backend(name: str) -> str:
+    return f"/backends/{quote(name, safe='')}"
 
 
 def _artefact_path(owner_kind: str, owner_id: str, name: str) -> str:

@@ -10,7 +10,7 @@ PAGES = ROOT / "contributing"
 EXPECTED = frozenset(
     {
         *("route", "condition", "request-field", "cluster-kind", "ledger-transfer", "gpu-field", "console-page"),
-        *("cli-verb", "message"),
+        *("cli-verb", "message", "backend"),
     }
 )
 FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)

@@ -23,6 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tests.browser.pretend_accesses import access_routes
 from tests.browser.pretend_alerts import alert_routes, channel_routes
 from tests.browser.pretend_billing import billing_routes
+from tests.browser.pretend_clouds import cloud_routes
 from tests.browser.pretend_ends import operator_end_routes, project_end_routes, user_end_routes
 from tests.browser.pretend_fleet import fleet_routes, host_routes, reading_routes
 from tests.browser.pretend_http import listed, problem
@@ -60,9 +61,9 @@ SECRET = "ws_pretend-secret"
 OTHER_TOKEN = "pretend-token-of-another"
 SESSIONS = {TOKEN: (SECRET, ACCOUNT), OTHER_TOKEN: ("ws_other-secret", {"id": "account_2", "name": "another account"})}
 """The session that a token begins: a session's secret, and whose it is."""
-FIRST_READ = re.compile(r"/me\?|/(clusters|jobs)\?.*\bname=.*|/hosts\?.*\bq=.*|/.+/limits\?")
+FIRST_READ = re.compile(r"/me\?|/(clusters|jobs)\?.*\bname=.*|/hosts\?.*\bq=.*|/.+/limits\?|/backends/[^/]+\?")
 """What a command of `windrow` reads before it changes something: a name means an id, the name of a cluster may be
-taken, a user may be one's own, limits that are not named stay."""
+taken, a user may be one's own, limits and caps that are not named stay."""
 LOOKS_AT_LAST = 4
 """Turns of the loop: what was accepted is a connection two turns later."""
 
@@ -100,6 +101,7 @@ def make_app(world: World) -> FastAPI:
     volume_routes(app, world)
     secret_routes(app, world)
     resource_routes(app, world)
+    cloud_routes(app, world)
     access_routes(app, world)
     health_routes(app, world)
     overview_routes(app, world)

@@ -56,6 +56,8 @@ class World:
     secrets: dict[str, Json] = field(default_factory=dict)
     resources: dict[str, Json] = field(default_factory=dict)
     bindings: dict[str, Json] = field(default_factory=dict)
+    backends: list[Json] = field(default_factory=list)
+    purchases: list[Json] = field(default_factory=list)
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)

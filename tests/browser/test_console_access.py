@@ -39,6 +39,7 @@ PAGES = (
     "/secrets",
     "/shared",
     "/resources",
+    "/clouds",
     "/receipts",
     "/usage",
     "/earnings",

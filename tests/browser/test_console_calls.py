@@ -17,6 +17,7 @@ from playwright.async_api import Locator, Page, Request, expect
 from pydantic import BaseModel
 from typer.main import get_command
 
+from tests.browser.pretend_clouds import add_clouds
 from tests.browser.pretend_ends import market_user, offer
 from tests.browser.pretend_master import TOKEN, Served
 from tests.browser.pretend_members import member, project
@@ -26,6 +27,7 @@ from tests.browser.test_console_states import signed_in
 from tests.services import all_required
 from windrow.cli.main import app
 from windrow.errors import ApiProblem
+from windrow_master.api.backend_routes import BackendBody, CapsChangeBody, SweepBody
 from windrow_master.api.bodies import Reason
 from windrow_master.api.cluster_routes import ClusterBody, ExtendBody, ResizeBody
 from windrow_master.api.identity_routes import JoinTokenBody, TokenBody
@@ -33,6 +35,7 @@ from windrow_master.api.lifecycle_routes import OfferBody, OrganisationBody, Rea
 from windrow_master.api.limit_routes import LimitsBody
 from windrow_master.api.market_routes import PriceBody
 from windrow_master.api.people_routes import InvitationBody, MemberBody, ProjectBody
+from windrow_master.api.purchase_routes import PurchaseBody
 from windrow_master.api.service_account_routes import RotateBody, ServiceBody
 from windrow_master.api.volume_routes import VolumeBody
 from windrow_master.api.workload_routes import ExecBody
@@ -64,6 +67,11 @@ BODIES: tuple[tuple[str, type[BaseModel]], ...] = (
     (r"/users/[^/]+/delete", ReasonBody),
     (r"/(users/[^/]+/make-owner|accounts/[^/]+/transfer)", OrganisationBody),
     (r"/accounts/[^/]+/settle", SettleBody),
+    (r"/backends", BackendBody),
+    (r"/backends/[^/]+/caps", CapsChangeBody),
+    (r"/backends/[^/]+/sweep", SweepBody),
+    (r"/purchases", PurchaseBody),
+    (r"/purchases/[^/]+/end", Reason),
 )
 PAGING = {"limit", "cursor"}
 
@@ -299,6 +307,54 @@ async def test_the_forms_of_ends_show_the_calls_that_they_make(forms: Forms) -> 
         for label, text in fields.items():
             await dialog.get_by_label(label).fill(text)
         await forms.same(dialog, dialog.get_by_role("button", name=act).click, method, called)
+        await expect(dialog).to_have_count(0)
+
+
+async def test_the_forms_of_clouds_show_the_calls_that_they_make(forms: Forms) -> None:
+    page, dialog = forms.page, forms.page.get_by_role("dialog")
+    add_clouds(forms.served.world)
+    await signed_in(page, forms.served, "/clouds")
+
+    async def change(deed: str) -> None:
+        await page.get_by_role("button", name="Change aws").click()
+        await page.get_by_role("menuitem", name=deed).click()
+
+    await page.get_by_role("button", name="Add a backend").click()
+    await dialog.get_by_label("Name", exact=True).fill("frankfurt")
+    await dialog.get_by_label("Region", exact=True).fill("eu-central-1")
+    await dialog.get_by_label("Per day (USD)").fill("40")
+    await dialog.get_by_label("vCPUs").fill("64")
+    await forms.same(dialog, dialog.get_by_role("button", name="Add the backend").click, "POST", "/backends")
+    await expect(dialog).to_have_count(0)
+    await change("Set caps")
+    await dialog.get_by_label("In all (USD)").fill("")
+    await forms.same(dialog, dialog.get_by_role("button", name="Set the caps").click, "PUT", "/backends/aws/caps")
+    await expect(dialog).to_have_count(0)
+    await change("Sweep")
+    await dialog.get_by_label("Another market of yours").fill("market-of-before")
+    await forms.same(
+        dialog, dialog.get_by_role("button", name="Sweep", exact=True).click, "POST", "/backends/aws/sweep"
+    )
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Buy a machine").click()
+    await dialog.get_by_label("Offer").select_option("g5.xlarge/eu-central-1a/spot")
+    await dialog.get_by_label("Ended after").fill("1.5")
+    await forms.same(dialog, dialog.get_by_role("button", name="Buy", exact=True).click, "POST", "/purchases")
+    await expect(dialog).to_have_count(0)
+    await page.get_by_role("button", name="End 1").first.click()
+    await dialog.get_by_label("Reason").fill(NASTY)
+    await forms.same(
+        dialog, dialog.get_by_role("button", name="End the purchase").click, "POST", "/purchases/[^/]+/end"
+    )
+    await expect(dialog).to_have_count(0)
+    for deed, button, method, path in (
+        ("Stop all", "Stop all", "POST", "/backends/spare/stop-all"),
+        ("Remove", "Remove the backend", "DELETE", "/backends/spare"),
+    ):
+        await page.get_by_role("button", name="Change spare").click()
+        await page.get_by_role("menuitem", name=deed).click()
+        await dialog.get_by_label("Type spare to confirm").fill("spare")
+        await forms.same(dialog, dialog.get_by_role("button", name=button).click, method, path)
         await expect(dialog).to_have_count(0)
 
 

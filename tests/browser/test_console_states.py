@@ -57,6 +57,7 @@ async def test_a_wrong_token_is_refused_in_the_words_of_the_api_with_the_request
         ("/clusters", "windrow run -- python"),
         ("/receipts", "windrow run -- python"),
         ("/queue", "windrow job submit --gpu 1"),
+        ("/clouds", "windrow backend add aws"),
         ("/offers", "windrow offer ls"),
         ("/shop", "windrow gpus"),
         ("/events", "windrow event ls"),

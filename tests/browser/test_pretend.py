@@ -3,7 +3,7 @@
 import httpx2
 from pydantic import BaseModel
 
-from tests.browser import pretend_queue
+from tests.browser import pretend_clouds, pretend_queue
 from tests.browser.pretend_alerts import add_alert
 from tests.browser.pretend_master import SECRET, TOKEN, make_app
 from tests.browser.pretend_members import INVITATION, PASSWORD, project
@@ -19,6 +19,7 @@ from windrow_master.api import (
     alert_routes,
     answers,
     audit_routes,
+    backend_routes,
     bandwidth_routes,
     billing_routes,
     channel_routes,
@@ -38,6 +39,7 @@ from windrow_master.api import (
     overview_routes,
     people_routes,
     proof_routes,
+    purchase_routes,
     queue_routes,
     quota_routes,
     report_routes,
@@ -104,6 +106,11 @@ READS: dict[str, type[BaseModel]] = {
     f"/explain/{CLUSTER}": explain_routes.ExplainOut,
     "/fair-shares": answers.Page[fair_share_routes.FairShareOut],
     "/quotas": answers.Page[quota_routes.QuotaOut],
+    "/backend-kinds": answers.Page[backend_routes.BackendKindOut],
+    "/backends": answers.Page[backend_routes.BackendOut],
+    "/backends/aws/offers?gpu=a10g": answers.Page[backend_routes.MachineOfferOut],
+    "/purchases?living=true": answers.Page[purchase_routes.PurchaseOut],
+    f"/purchases/{pretend_clouds.purchase_id(2)}": purchase_routes.WholePurchaseOut,
     "/offers": answers.Page[market_routes.OfferOut],
     "/machine-classes": answers.Page[shop_routes.MachineClassOut],
     "/machine-classes/paid?tier=cpu/A": answers.Page[shop_routes.PaidDayOut],
@@ -197,8 +204,26 @@ async def _ends(client: httpx2.AsyncClient, world: World) -> None:
     assert_described(limited, limit_routes.LimitOut)
 
 
+async def _clouds(client: httpx2.AsyncClient, world: World) -> None:
+    """Backends, and what is bought there."""
+    pretend_clouds.add_clouds(world)
+    record: dict[str, object] = {"name": "new", "kind": "ec2", "settings": {}, "secrets": {}, "margin_percent": 0}
+    added = await client.post("/backends", json=record | {"caps": pretend_clouds.NO_CAPS})
+    assert_described(added, backend_routes.BackendOut, 201)
+    capped = await client.put("/backends/new/caps", json=pretend_clouds.NO_CAPS | {"margin_percent": 5})
+    assert_described(capped, backend_routes.BackendOut)
+    assert_described(await client.post("/backends/new/check", json={}), backend_routes.BackendCheckOut)
+    assert_described(await client.post("/backends/new/sweep", json={}), backend_routes.SweepOut)
+    assert_described(await client.post("/backends/spare/stop-all", json={}), backend_routes.StoppedOut)
+    order = {"backend": "aws", "offer": pretend_clouds.OFFERS[1]["offer"], "hours": 8}
+    assert_described(await client.post("/purchases", json=order), purchase_routes.PurchaseOut, 201)
+    ended = await client.post(f"/purchases/{pretend_clouds.purchase_id(5)}/end", json={"reason": "done"})
+    assert_described(ended, purchase_routes.PurchaseOut)
+
+
 async def _alerts(client: httpx2.AsyncClient, world: World) -> None:
-    """An alert, a rule, a silence and a channel."""
+    """Clouds, an alert, a rule, a silence and a channel."""
+    await _clouds(client, world)
     add_alert(world, "host.lost", "sim-000")
     silenced = await client.post("/alerts/alert_1/silence", json={"duration_s": 3600})
     assert_described(silenced, alert_routes.WholeAlertOut)

@@ -1,5 +1,10 @@
 """Fixtures of the contract suites."""
 
+from tests.support.backend_worlds import ec2_world as ec2_world
+from tests.support.backend_worlds import memory_world as memory_world
+from tests.support.backend_worlds import moto_amazon as moto_amazon
+from tests.support.backend_worlds import ssh_machine as ssh_machine
+from tests.support.backend_worlds import ssh_world as ssh_world
 from tests.support.places import busybox_image as busybox_image
 from tests.support.places import place as place
 from tests.support.places import podman_url as podman_url

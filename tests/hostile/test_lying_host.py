@@ -14,6 +14,7 @@ from tests.support.wired import answers
 from tests.unit.fleet.world import GPU_1, GPU_2, HOST, OTHER, World, world
 from tests.unit.security import test_permissions
 from windrow_agent.core.gpu_port import GpuEventKind
+from windrow_agent.report.bought_host import HOST_LEAVING
 from windrow_agent.runtimes.port import RunState
 from windrow_agent.storage.disk_space import STORAGE_DAMAGED
 from windrow_master.api.gpu_shapes import gpu_page_json
@@ -82,7 +83,8 @@ def database_bytes(w: World, directory: Path) -> int:
 @pytest.mark.row("F9")
 def test_an_honest_agent_says_nothing_else_than_the_list_has() -> None:
     ends = {f"workload.{state.value}" for state in (RunState.EXITED, RunState.LOST)}
-    assert set(SPOKEN) == {STORAGE_DAMAGED, ConditionCode.GPU_STRIPPED, *ends, *(kind.value for kind in GpuEventKind)}
+    of_gpus = {ConditionCode.GPU_STRIPPED, *(kind.value for kind in GpuEventKind)}
+    assert set(SPOKEN) == {STORAGE_DAMAGED, HOST_LEAVING, *ends, *of_gpus}
 
 
 @pytest.mark.row("F9")

@@ -15,6 +15,7 @@ from windrow_agent.app.service import AgentService, Parts
 from windrow_agent.core.inventory import HostFacts
 from windrow_agent.gpu.no_gpus import NoGpus
 from windrow_agent.link.bandwidth_budget import LineLimits
+from windrow_agent.report.bought_host import BoughtHost
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
 from windrow_agent.runtimes.process import ProcessRuntime
@@ -69,6 +70,8 @@ class World:
     faults: list[str] = field(default_factory=list)
     """Conditions of the process that its agents run in."""
     line: LineLimits = field(default_factory=LineLimits)
+    bought: BoughtHost | None = None
+    """Of its agents: they are of a machine that the market bought."""
 
     def __post_init__(self) -> None:
         self.master = TinyMaster(self.signing.public, self.clock)
@@ -99,6 +102,7 @@ class World:
             measure_benchmarks=no_benchmarks,
             faults=lambda: self.faults,
             line=self.line,
+            bought=self.bought,
         )
         return AgentService(parts)
 

@@ -20,6 +20,7 @@ from windrow.cli import main
 from windrow_access import config as access
 from windrow_agent.app import config as agent
 from windrow_master import config as master
+from windrow_master.hybrid import sweep
 from windrow_master.recovery import command as recovery
 from windrow_master.telemetry.rebuild import service as rebuild
 
@@ -121,6 +122,7 @@ _PARSERS: Final[dict[str, Callable[[], argparse.ArgumentParser]]] = {
     "windrow-access": access.command_line,
     "windrow-master": partial(master.command_line, {}),
     "windrow-master recovery": recovery.command_line,
+    "windrow-master sweep": sweep.command_line,
     "windrow-master rebuild-history": partial(rebuild.command_line, Path()),
 }
 
@@ -129,8 +131,8 @@ def _of_daemon(program: str, words: list[str], is_mention: bool) -> str:
     name = program
     if program == "windrow-master" and words[:1] and words[0] in recovery.NAMES:
         name = "windrow-master recovery"
-    elif program == "windrow-master" and words[:1] == ["rebuild-history"]:
-        name, words = "windrow-master rebuild-history", words[1:]
+    elif program == "windrow-master" and words[:1] in (["rebuild-history"], [sweep.NAME]):
+        name, words = f"windrow-master {words[0]}", words[1:]
     told = io.StringIO()
     try:
         with contextlib.redirect_stderr(told):

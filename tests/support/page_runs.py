@@ -105,6 +105,7 @@ ELSEWHERE: Final[tuple[tuple[re.Pattern[str], str, str], ...]] = tuple(
         (r"^docs/clusters-over-hosts\.md: ", "needs hosts with Ray, Dask and PyTorch", "integration/test_engines.py"),
         (r"^docs/images\.md: .*(@sha256|registry\.example)", "needs a registry", "integration/test_images.py"),
         (r"^docs/images\.md: .*vllm", "needs an image of 20 GB and a real GPU", "contract/test_runtimes_containers.py"),
+        (r"^docs/clouds\.md: ", "needs an account at a cloud", "unit/sdk/test_clouds_page.py"),
         (r"^docs/join-a-host\.md: curl ", "needs a second machine", "integration/test_onboarding.py"),
         (r"^docs/postgresql\.md: ", "needs a server of PostgreSQL", "integration/test_leader.py"),
         (r"^docs/regions\.md: windrow-access ", "needs a machine in another region", "integration/test_regions.py"),

@@ -40,6 +40,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     fleet_says.LinkChanged,
     fleet_says.SlotsLost,
     fleet_says.HostBanned,
+    fleet_says.HostLeaving,
     identity_says.AccountMade,
     identity_says.HostJoined,
     identity_says.CloneFound,
@@ -50,6 +51,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
 NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.DesiredOn: (),
     fleet_says.HasHad: False,
+    fleet_says.InstanceOf: "",
     fleet_says.Holds: False,
     fleet_says.ClusterOf: "",
     cluster_says.IsOfJob: False,

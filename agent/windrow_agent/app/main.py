@@ -29,12 +29,15 @@ from windrow_agent.gpu.combined import CombinedGpus
 from windrow_agent.gpu.nvml import NvmlBackend
 from windrow_agent.gpu.sysfs import SysfsGpus
 from windrow_agent.host import benchmarks
+from windrow_agent.host.metadata_service import MetadataService
 from windrow_agent.host.psutil_reader import PsutilHost
 from windrow_agent.host.simulated import FAULTS, Fault, SimulatedHost
 from windrow_agent.link.access_connector import Look, look_nowhere
 from windrow_agent.link.membership import Membership, join, join_in_thread, load_seeds, save_seeds
 from windrow_agent.link.resolver import Resolver
 from windrow_agent.link.spool import SpoolCaps
+from windrow_agent.report.bought_host import BoughtHost
+from windrow_agent.report.bought_host import words_of as bought_words
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes import docker_socket, egress_firewall
 from windrow_agent.runtimes.docker import DockerRuntime
@@ -137,6 +140,8 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
         docker.clock, docker.cards = clock, lambda: sampler.gpus.gpus
         docker.driver_of = lambda uuids: driver_of(uuids, sampler.gpus)
         runtimes["docker"] = docker
+    metadata = MetadataService()
+    instance_id = metadata.instance_id() if membership.identity.is_bought else ""
     parts = Parts(
         host_id=membership.host_id,
         signing=membership.identity.signing,
@@ -161,7 +166,10 @@ def real_agent(config: Config, crashes: Crashes) -> tuple[AgentService, Membersh
         tls=membership.tls,
         layouts=config.layouts,
         line=config.line,
-        more={VOLUMES: "1"},
+        more={VOLUMES: "1", **bought_words(instance_id)},
+        bought=BoughtHost(data_dir, metadata if instance_id else None, ThreadRunner("windrow-notices"), clock)
+        if membership.identity.is_bought
+        else None,
         faults=lambda: faults(crashes),
     )
     return AgentService(parts), membership
@@ -242,12 +250,12 @@ async def serve(agents: Sequence[tuple[AgentService, Membership]]) -> int:
     loop = asyncio.get_running_loop()
     status = 0
 
-    def stop_all() -> None:
+    def stop_all(number: int) -> None:
         for service, _ in agents:
-            service.stop()
+            service.terminate() if number == signal.SIGTERM else service.stop()
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, stop_all)
+        loop.add_signal_handler(number, stop_all, number)
 
     async def one(service: AgentService, membership: Membership) -> None:
         async with asyncio.TaskGroup() as group:

@@ -6,6 +6,7 @@ Heartbeats go out as soon as there is a link, whatever the driver, the disk's pa
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from windrow_agent.link.region_map_store import RegionMapStore
 from windrow_agent.link.spool import Spool, SpoolCaps
 from windrow_agent.loops import again, ends_alone
 from windrow_agent.overlay.manager import OverlayManager
+from windrow_agent.report.bought_host import BoughtHost
 from windrow_agent.report.reporter import Reporter, Sources
 from windrow_agent.report.sampler import Sampler
 from windrow_agent.runtimes.port import Runtime
@@ -76,7 +78,7 @@ class Parts:
     measure_benchmarks: runs the host's own figures; runner: the thread of the disk; look: for Accesses beyond
     the map; ask: for a newer map; tls: whom tunnels trust, None where nothing can be reached by one; prover:
     the process that works for a card in a challenge; layouts: what its owner lets cards be cut into; line: what
-    measurements may cost; faults: conditions of the process that it runs in.
+    measurements may cost; faults: conditions of the process that it runs in; bought: the market bought this machine.
     """
 
     host_id: HostId
@@ -107,6 +109,7 @@ class Parts:
     line: LineLimits = field(default_factory=LineLimits)
     more: Mapping[str, str] = field(default_factory=dict)
     faults: Callable[[], Iterable[str]] = tuple
+    bought: BoughtHost | None = None
 
 
 class AgentService:
@@ -117,7 +120,7 @@ class AgentService:
     def __init__(self, parts: Parts) -> None:
         self.parts, self.settings = parts, DEFAULT_SETTINGS
         self.boot_id = BootId(parts.rng.random_bytes(16))
-        self.connected, self._stop = asyncio.Event(), asyncio.Event()
+        self.connected, self._stop, self._is_terminated = asyncio.Event(), asyncio.Event(), False
         self._began_ns = parts.clock.monotonic_ns()
         self._told_rtts: dict[str, int] = {}
         self._disk_space = DiskSpace(parts.disk, parts.directory, parts.ballast_bytes, parts.runner, parts.clock)
@@ -138,6 +141,11 @@ class AgentService:
     def stop(self) -> None:
         """Ask it to end; `run` returns when it has."""
         self._stop.set()
+
+    def terminate(self) -> None:
+        """The same by SIGTERM: where the market bought this machine and it shuts down, its work is moved first."""
+        self._is_terminated = True
+        self.stop()
 
     @property
     def is_idle(self) -> bool:
@@ -228,7 +236,13 @@ class AgentService:
                 )
                 common = self.parts.clock, self._disk_space.note
                 tasks = [group.create_task(again(work, name, *common), name=name) for work, name in loops]
+                bought = self.parts.bought
+                if bought is not None:
+                    watch = again(partial(bought.run, self.report.event), "bought host", *common)
+                    tasks.append(group.create_task(watch, name="bought host"))
                 await self._stop.wait()
+                if bought is not None and self._is_terminated:
+                    await bought.end(self.report.event, lambda: self.workloads.is_empty)
                 await self._flush()
                 for task in tasks:
                     task.cancel()
@@ -313,6 +327,7 @@ class AgentService:
 
     async def welcomed(self, welcome: Welcome, connection: Connection) -> None:
         """The Master answered: remember its epoch before anything is believed under it."""
+        self._heard()
         if welcome.epoch > self.journal.epoch:
             await self._writer.write([epoch_fact(welcome.epoch)])
         self._connection = connection
@@ -372,12 +387,17 @@ class AgentService:
 
     async def received(self, envelope: Envelope, connection: Connection) -> None:
         """One believed message of the Master's."""
+        self._heard()
         try:
             await self._received(envelope.kind, envelope.body)
         except StorageFailed as error:
             # Not stored is not answered: the Master sends it again. The link stays, since heartbeats still say so.
             log.error("not_stored", kind=envelope.kind.name, detail=error.detail)
             self._disk_space.note(error)
+
+    def _heard(self) -> None:
+        if self.parts.bought is not None:
+            self.parts.bought.heard()
 
     async def _received(self, kind: Kind, body: bytes) -> None:
         match kind:

@@ -117,6 +117,11 @@ class WorkloadManager:
         """Of what the Master should know."""
         return observed_digest(self.observed())
 
+    @property
+    def is_empty(self) -> bool:
+        """True if nothing is left of any workload."""
+        return all(entry.state.phase is WorkloadPhase.GONE for entry in self.journal.workloads.values())
+
     def running(self) -> int:
         """The number of workloads that run now."""
         return len(self.running_states())

@@ -19,6 +19,10 @@ import type {
   Binding,
   Box,
   Channel,
+  CloudBackend,
+  CloudKind,
+  CloudOffer,
+  CloudPurchase,
   Cluster,
   ClusterPlan,
   ClusterRequest,
@@ -383,6 +387,23 @@ export const clusters = paged<Cluster>(["clusters"], "/clusters", BRISK_MS);
 export const clustersAndTests = paged<Cluster>(["clusters", "tests"], "/clusters", BRISK_MS, { tests: true });
 export const cluster = (id: string) =>
   one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
+export const backends = all<CloudBackend>(["backends"], "/backends", { refetchInterval: BRISK_MS });
+export const backendKinds = all<CloudKind>(["backend-kinds"], "/backend-kinds", { staleTime: Infinity });
+export const livingPurchases = queryOptions<CloudPurchase[]>({
+  queryKey: ["purchases", "living"],
+  queryFn: ({ signal }) => everyPage<CloudPurchase>("/purchases", { living: true }, signal),
+  refetchInterval: BRISK_MS,
+});
+export const endedPurchases = paged<CloudPurchase>(["purchases", "ended"], "/purchases", CALM_MS, { living: false });
+/** Machines that could be bought there now: read anew by each form. */
+export const cloudOffers = (backend: string, wanted: Query) =>
+  queryOptions({
+    queryKey: ["cloud-offers", backend, wanted],
+    queryFn: ({ signal }) => everyPage<CloudOffer>(`/backends/${encodeURIComponent(backend)}/offers`, wanted, signal),
+    enabled: backend !== "",
+    gcTime: 0,
+  });
+
 /** The resources that a cluster has used. endedAt: where the charts end; null: now. */
 export const usage = (id: string, spanS: number, endedAt: string | null) =>
   queryOptions({

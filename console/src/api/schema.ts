@@ -274,6 +274,73 @@ export interface AvailabilityOut {
   wait_seconds: WaitOut;
 }
 
+/** A backend. secrets are sealed and never shown; without them the provider's library looks for credentials in the Master's own environment. */
+export interface BackendBody {
+  name: string;
+  /** One of GET /backend-kinds */
+  kind: string;
+  settings?: Record<string, unknown>;
+  secrets?: Record<string, unknown>;
+  caps: CapsBody;
+  /** Added to the cost in the price of its hosts */
+  margin_percent?: number;
+}
+
+/** The results of a check. */
+export interface BackendCheckOut {
+  findings: BackendFindingOut[];
+}
+
+/** One result of a check. */
+export interface BackendFindingOut {
+  /** credentials, permissions, quota, clock, image or reachability */
+  what: string;
+  good: boolean;
+  said: string;
+  way_out: string | null;
+}
+
+/** A kind of backend that this Master knows. */
+export interface BackendKindOut {
+  kind: string;
+  title: string;
+  /** How far the adapter was tried */
+  level: LevelOutput;
+  /** The same in a sentence */
+  level_text: string;
+  currency: string;
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  ends_by: EndsBy;
+  settings: KindFieldOut[];
+  secrets: KindFieldOut[];
+}
+
+/** An account at a provider, what may be spent there, and what is. Its secrets are never shown. */
+export interface BackendOut {
+  name: string;
+  kind: string;
+  title: string;
+  /** How far the adapter was tried */
+  level: LevelOutput;
+  /** The same in a sentence */
+  level_text: string;
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  ends_by: EndsBy;
+  settings: Record<string, string>;
+  has_secrets: boolean;
+  caps: CapsOut;
+  margin_percent: number;
+  owed: OwedOut;
+  /** Of this market, in the tags of all that it buys: keep it for a sweep */
+  market_id: string;
+  /** Of the last check */
+  findings: BackendFindingOut[];
+  checked_at: string | null;
+  swept_at: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+}
+
 /** The amount that an account can spend. */
 export interface BalanceNowOut {
   /** A decimal amount of money */
@@ -388,6 +455,52 @@ export interface BusHealthOut {
   peers: (Record<string, string>)[];
 }
 
+/** The most that may be bought; null: no such cap. At least one cap of money is given. */
+export interface CapsBody {
+  /** ISO 4217; null: as the provider's prices */
+  currency?: string | null;
+  /** Price of an hour of all machines together */
+  per_hour?: string | null;
+  /** Spent on a day (UTC) */
+  per_day?: string | null;
+  /** Spent since the backend was added */
+  in_all?: string | null;
+  /** Machines at once */
+  machines?: number | null;
+  /** Their vCPUs together */
+  vcpus?: number | null;
+}
+
+/** Caps in place of all that were set. margin_percent: null keeps the present one. */
+export interface CapsChangeBody {
+  /** ISO 4217; null: as the provider's prices */
+  currency?: string | null;
+  /** Price of an hour of all machines together */
+  per_hour?: string | null;
+  /** Spent on a day (UTC) */
+  per_day?: string | null;
+  /** Spent since the backend was added */
+  in_all?: string | null;
+  /** Machines at once */
+  machines?: number | null;
+  /** Their vCPUs together */
+  vcpus?: number | null;
+  margin_percent?: number | null;
+}
+
+/** The most that may be bought; null: no such cap. */
+export interface CapsOut {
+  currency: string;
+  /** A decimal amount of money */
+  per_hour: string | null;
+  /** A decimal amount of money */
+  per_day: string | null;
+  /** A decimal amount of money */
+  in_all: string | null;
+  machines: number | null;
+  vcpus: number | null;
+}
+
 /** One GPU that an attempt had: a minute before, during and a minute after it. */
 export interface CardImpactOut {
   host_id: string;
@@ -482,6 +595,8 @@ export interface CertificateOut {
   /** RFC 3339 in UTC, with milliseconds */
   not_after: string;
   trunk_addresses: string[];
+  /** True for a machine that this market bought at a provider */
+  is_bought: boolean;
 }
 
 /** A new channel. */
@@ -963,6 +1078,9 @@ export interface EarningsOut {
   times: GpuTimesOut;
   rows: EarnedOut[];
 }
+
+/** What ends a machine when its Master is gone. */
+export type EndsBy = "power-off" | "uninstall" | "sweep";
 
 /** When an entry is expected to start: 80 % of such intervals hold. */
 export interface EstimateOut {
@@ -2081,8 +2199,22 @@ export interface KeyOut {
   name: string;
 }
 
+/** How an offer is sold. spot: may be taken back at any time; block: for a fixed time, paid in advance. */
+export type Kind = "on-demand" | "spot" | "reserved" | "block";
+
+/** A setting or secret of a kind of backend. */
+export interface KindFieldOut {
+  name: string;
+  text: string;
+  required: boolean;
+  default: string | null;
+}
+
 /** The level of a share. see: read the object's page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete. */
-export type Level = "see" | "use" | "manage";
+export type LevelInput = "see" | "use" | "manage";
+
+/** How far an adapter has been tried, the furthest first. */
+export type LevelOutput = "live" | "emulator" | "protocol" | "spec" | "fixtures" | "none";
 
 /** The spending limits of a project, a token or a service account, and the use so far. Null: no limit. */
 export interface LimitOut {
@@ -2252,6 +2384,30 @@ export interface MachineClassOut {
   host_id: string | null;
   /** Where nothing is free: when the first lease with a set end ends; its renter can move it */
   ends_at: string | null;
+}
+
+/** A machine that could be had now. */
+export interface MachineOfferOut {
+  /** Give it to POST /purchases */
+  offer: string;
+  kind: Kind;
+  gpu: string | null;
+  gpu_count: number;
+  cpus: number;
+  memory_bytes: number;
+  region: string;
+  zone: string | null;
+  /** ISO 3166-1 */
+  country: string | null;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  currency: string;
+  /** Day of the price */
+  priced_on: string;
+  /** Use is rounded up to these */
+  granularity_seconds: number;
+  /** The least that is paid for */
+  minimum_seconds: number;
 }
 
 /** How many alerts a user gets by mail without a channel. URGENT: severity page alone. ALL: page and ticket. */
@@ -2545,7 +2701,7 @@ export interface ObjectShareBody {
   /** Id or name. A user of another organisation is named by id */
   receiver: string;
   /** see: read its page. use: also commands, SSH, tunnels, log and files. manage: also stop, start, resize and delete */
-  level: Level;
+  level: LevelInput;
   /** Null: it does not expire */
   expires_in_s?: number | null;
 }
@@ -2657,6 +2813,21 @@ export interface OverviewOut {
   events: EventOut[];
 }
 
+/** The money that a backend costs, in the currency of its caps. */
+export interface OwedOut {
+  /** Price of an hour of all machines that are paid for now */
+  per_hour: string;
+  /** Since midnight UTC */
+  today: string;
+  /** A decimal amount of money */
+  in_all: string;
+  /** What the living purchases may still cost at most */
+  reserved: string;
+  /** Purchases that are, or may be, paid for now */
+  living: number;
+  vcpus: number;
+}
+
 /** The caller's own name or id, as a confirmation, and the password if the user has one. */
 export interface OwnEndBody {
   name: string;
@@ -2746,6 +2917,18 @@ export interface PageArtefactOut {
 
 export interface PageAuditOut {
   items: AuditOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageBackendKindOut {
+  items: BackendKindOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PageBackendOut {
+  items: BackendOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -2858,6 +3041,12 @@ export interface PageMachineClassOut {
   next_cursor: string | null;
 }
 
+export interface PageMachineOfferOut {
+  items: MachineOfferOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageMaintenanceOut {
   items: MaintenanceOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -2926,6 +3115,12 @@ export interface PageProjectOut {
 
 export interface PageProviderOut {
   items: ProviderOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
+export interface PagePurchaseOut {
+  items: PurchaseOut[];
   /** Give it as `cursor` for what follows; null at the end */
   next_cursor: string | null;
 }
@@ -3066,7 +3261,7 @@ export interface PastVerificationOut {
 }
 
 /** The permission that a route asks for; `NOBODY` is for a route that needs no sign-in. */
-export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "quotas" | "simulated_hosts" | "alerts.read" | "alerts";
+export type Permission = "nobody" | "signed_in" | "fleet.read" | "fleet.operate" | "market.read" | "price.set" | "rent" | "rent.read" | "ledger.read" | "tokens" | "join_tokens" | "accounts.read" | "accounts" | "health.read" | "audit.read" | "audit.anchor" | "resources" | "clouds.read" | "clouds" | "members.read" | "members" | "projects" | "secrets.read" | "secrets" | "shares" | "limits" | "quotas" | "simulated_hosts" | "alerts.read" | "alerts";
 
 /** A permission, and whether the caller has it. */
 export interface PermissionOut {
@@ -3417,6 +3612,59 @@ export interface ProviderTestedOut {
 export interface ProvingOut {
   operation: OperationOut;
   host_id: string;
+}
+
+/** A machine to buy. It is ended after so many hours, whatever runs on it. */
+export interface PurchaseBody {
+  backend: string;
+  /** Of GET /backends/{name}/offers */
+  offer: string;
+  /** Project that it is for: id or name; default: the caller's */
+  account?: string | null;
+  /** It is ended after so long at the latest */
+  hours: number;
+}
+
+/** A machine that is bought: its state, its host and what it costs, in the currency of its backend. */
+export interface PurchaseOut {
+  id: string;
+  backend: string;
+  state: State;
+  /** Why it is in this state */
+  reason: string | null;
+  /** The project that it is for: nobody else's work runs on it */
+  account_id: string;
+  /** The name of that project */
+  account: string | null;
+  offer: string;
+  kind: Kind;
+  gpu: string | null;
+  gpu_count: number;
+  cpus: number;
+  memory_bytes: number;
+  region: string;
+  zone: string | null;
+  currency: string;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  /** The most that it may cost until it is ended */
+  reserved: string;
+  /** Owed to the provider so far */
+  spent: string;
+  /** Paid by the work that ran on it; null: it is not over */
+  paid: string | null;
+  /** Null: it is not over */
+  billed_seconds: number | null;
+  /** Without work */
+  idle_seconds: number;
+  /** By which the provider knows it */
+  machine_id: string | null;
+  host_id: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  ends_at: string;
+  ended_at: string | null;
 }
 
 /** A page of the queue, in the order in which its entries are to start. */
@@ -4210,6 +4458,9 @@ export interface StartBody {
   registry_login?: RegistryLoginBody | null;
 }
 
+/** The state of a purchase. */
+export type State = "wanted" | "asking" | "doubtful" | "booting" | "joined" | "serving" | "idle" | "draining" | "ending" | "gone" | "refused" | "never_made";
+
 /** The statement of a project, a provider or everybody. */
 export interface StatementOut {
   view: string;
@@ -4266,6 +4517,11 @@ export interface StopOut {
   how: string;
 }
 
+/** The purchases that were asked to end. */
+export interface StoppedOut {
+  ended: string[];
+}
+
 /** The health of the database of decisions. */
 export interface StoreHealthOut {
   problem: string | null;
@@ -4301,6 +4557,28 @@ export interface SubjectOut {
 /** The reason to suspend an account. */
 export interface SuspendBody {
   reason?: string;
+}
+
+/** The market whose machines are looked for. Null: this one. */
+export interface SweepBody {
+  market_id?: string | null;
+}
+
+/** The result of a sweep. */
+export interface SweepOut {
+  /** Of this market, without a living purchase */
+  ended: SweptOut[];
+  /** Of a living purchase, or of another market */
+  left_alone: SweptOut[];
+  /** Not ended: the provider refused, or did not answer */
+  unknown: SweptOut[];
+}
+
+/** Something that a sweep found at the provider. */
+export interface SweptOut {
+  id: string;
+  purchase_id: string | null;
+  said: string;
 }
 
 /** A request for a cluster, to be sent to `POST /clusters` as it is or changed. */
@@ -4700,6 +4978,50 @@ export interface WholeAlertOut {
   affected: SubjectOut[];
   notes: NoteOut[];
   messages: MessageOut[];
+}
+
+/** The same, with what its machine wrote. */
+export interface WholePurchaseOut {
+  id: string;
+  backend: string;
+  state: State;
+  /** Why it is in this state */
+  reason: string | null;
+  /** The project that it is for: nobody else's work runs on it */
+  account_id: string;
+  /** The name of that project */
+  account: string | null;
+  offer: string;
+  kind: Kind;
+  gpu: string | null;
+  gpu_count: number;
+  cpus: number;
+  memory_bytes: number;
+  region: string;
+  zone: string | null;
+  currency: string;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  /** The most that it may cost until it is ended */
+  reserved: string;
+  /** Owed to the provider so far */
+  spent: string;
+  /** Paid by the work that ran on it; null: it is not over */
+  paid: string | null;
+  /** Null: it is not over */
+  billed_seconds: number | null;
+  /** Without work */
+  idle_seconds: number;
+  /** By which the provider knows it */
+  machine_id: string | null;
+  host_id: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
+  /** RFC 3339 in UTC, with milliseconds */
+  ends_at: string;
+  ended_at: string | null;
+  /** End of its console where it never joined, without secrets */
+  console: string | null;
 }
 
 /** A reason why slots are not rented, or a step to a better grade, with the hosts that it is about. */

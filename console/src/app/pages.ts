@@ -6,6 +6,7 @@ import { READERS } from "../identity/roles.ts";
 import {
   AuditIcon,
   BellIcon,
+  CloudIcon,
   ClusterIcon,
   CommandIcon,
   EventIcon,
@@ -365,6 +366,19 @@ export const PAGES = [
       also: "registry hybrid cloud edge premise compute",
     },
     load: async () => (await import("../resources/ResourcesPage.tsx")).ResourcesPage,
+  },
+  {
+    path: "/clouds",
+    name: "Clouds",
+    menu: {
+      products: ["operate"],
+      group: "Main",
+      icon: CloudIcon,
+      key: "7",
+      roles: ["operator", "auditor"],
+      also: "backends purchases buy aws ec2 ssh spot caps sweep",
+    },
+    load: async () => (await import("../clouds/CloudsPage.tsx")).CloudsPage,
   },
   {
     path: "/members",

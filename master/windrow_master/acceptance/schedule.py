@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from windrow_master.fleet.model import AdminState, Host, LinkState, ProofOutcome, Slot, VerifyState, link_words
+from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.placement.isolation import FOR_STRANGERS
 from windrow_master.placement.model import Runtime
 from windrow_master.verification.schedule import back_off_ns
@@ -47,6 +48,8 @@ def is_listed(host: Host, slots: Sequence[Slot], now_ns: int) -> bool:
 
 def hindrance(host: Host, slots: Sequence[Slot], now_ns: int) -> str | None:
     """Return why this host cannot be proved now, in words; None where it can."""
+    if host.owner_account == BUYER_ACCOUNT:
+        return "it was bought: its provider vouches for it"
     if host.admin_state is not AdminState.ACTIVE:
         return f"it is {host.admin_state}"
     if host.link_state is not LinkState.ONLINE:

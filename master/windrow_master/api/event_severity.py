@@ -35,7 +35,7 @@ _WARNINGS: Final = frozenset(
         *("fleet.not_heard", "gpu.recovery_action", "gpu.stripped", "gpu.unavailable", "gpu.xid", "host.kept_back"),
         *("host.link_misused", "host.misuse", "host.proof_failed", "host.reports_too_much", "host.unverified"),
         *("job.impossible", "job.refused", "receipt.impossible", "receipt.refused", "rental.funds_low"),
-        *("rental.unpaid", "slot.not_clean", "spool.gap", "workload.orphan"),
+        *("host.leaving", "rental.unpaid", "slot.not_clean", "spool.gap", "workload.orphan"),
     }
 )
 INFO_BEGINNINGS: Final = (

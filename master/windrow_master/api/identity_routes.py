@@ -207,6 +207,7 @@ class CertificateOut(Out):
     regions: SignedOut
     not_after: Time
     trunk_addresses: list[str]
+    is_bought: Annotated[bool, Field(description="True for a machine that this market bought at a provider")]
 
 
 @route.get("/me", may=Permission.SIGNED_IN, answer=MeOut)

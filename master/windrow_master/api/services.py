@@ -16,6 +16,8 @@ from windrow_master.billing.service import BillingService
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.templates import TemplateService
 from windrow_master.fleet.service import FleetService
+from windrow_master.hybrid.purchases.backends import BackendService
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
@@ -132,6 +134,8 @@ class Services:
     registry: ResourceRegistry
     price_book: PriceBook
     router: Router
+    backends: BackendService
+    purchases: PurchaseService
     alerts: AlertService
     maintenance: MaintenanceService
     local_user: LocalUser | None

@@ -30,6 +30,7 @@ from windrow_master.app.clock import SteadyClock
 from windrow_master.app.operator_certificate import LOOK_EVERY_NS, OperatorCertificate
 from windrow_master.app.wiring import KeysUnusable, Master, Reached, Settings
 from windrow_master.config import SQLITE_PREFIX, Config, default_data_dir, from_process
+from windrow_master.hybrid import sweep
 from windrow_master.identity.authority import Authority
 from windrow_master.loops import again
 from windrow_master.onboarding.join_line import is_loopback
@@ -409,6 +410,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(rebuild.main(words[1:], default_data_dir()))
     if words[:1] and words[0] in recovery.NAMES:
         sys.exit(recovery.main(words))
+    if words[:1] == [sweep.NAME]:
+        sys.exit(sweep.main(words[1:]))
     try:
         config = from_process(words)
     except WindrowError as error:

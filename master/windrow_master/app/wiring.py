@@ -7,7 +7,7 @@ handles it.
 
 import errno
 import os
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -22,10 +22,10 @@ from windrow_master.accesses.news import AccessNewsWriter
 from windrow_master.accesses.service import AccessService
 from windrow_master.accounts import AccountService
 from windrow_master.api.local_user import LocalUser
-from windrow_master.api.services import Figure, HealthSources, Services
+from windrow_master.api.services import HealthSources, Services
 from windrow_master.api.sse import Broadcaster
 from windrow_master.api.visibility import account_sees_event
-from windrow_master.app import wiring_history
+from windrow_master.app import wiring_history, wiring_purchases
 from windrow_master.app.clock import SteadyClock
 from windrow_master.audit.service import AuditService
 from windrow_master.billing.service import BillingService
@@ -40,7 +40,8 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
-from windrow_master.hybrid.registry import ResourceRegistry, limits
+from windrow_master.hybrid.purchases.service import PurchaseService
+from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
@@ -108,7 +109,7 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_master.telemetry.service import TelemetryService
 from windrow_master.telemetry.settings import HistorySettings
 from windrow_master.verification.scheduler import VerificationService
-from windrow_master.watch.maintenance import MaintenanceService, closings, quiet_until
+from windrow_master.watch.maintenance import MaintenanceService, quiet_until
 from windrow_master.watch.notify import channels as notify_channels
 from windrow_master.watch.notify.channels import ChannelService
 from windrow_master.watch.notify.deliveries import DeliveryService
@@ -244,6 +245,7 @@ class Master:
         yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
+        yield services.purchases.run()
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -452,6 +454,11 @@ class _Parts:
         return self.settings.price_book()
 
     @cached_property
+    def purchases(self) -> PurchaseService:
+        store, clock, identity, book = self.store, self.clock, self.identity, self.price_book
+        return wiring_purchases.purchases_of(store, clock, identity, self.fleet, self.market, book, self.reached)
+
+    @cached_property
     def fair_shares(self) -> ShareService:
         return ShareService(self.store, self.clock, self.queue)
 
@@ -612,7 +619,7 @@ class _Parts:
             ],
             figures=[
                 lambda: wiring_history.figures(self.telemetry, self.fleet),
-                lambda: _hub_figures(self.hub),
+                lambda: wiring_history.hub_figures(self.hub),
                 lambda: [("tunnels", "Tunnels that are open", self.tunnels.count, {})],
             ],
         )
@@ -622,8 +629,18 @@ class _Parts:
             found.conditions.append(self.claim.leadership.conditions)
         if disk_space is not None:
             found.conditions.append(disk_space.conditions)
-            found.figures.append(lambda: _disk_figures(disk_space))
+            found.figures.append(lambda: wiring_history.disk_figures(disk_space))
         return found
+
+    def places(self) -> dict[str, Any]:
+        """Those of places beside this market's own hosts, by their names in Services."""
+        return {
+            "registry": self.registry,
+            "price_book": self.price_book,
+            "router": Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
+            "backends": self.purchases.backends,
+            "purchases": self.purchases,
+        }
 
     def services(self) -> Services:
         """All of them, for routes."""
@@ -678,9 +695,7 @@ class _Parts:
             https_url=self.reached.https_url,
             https_pin=self.reached.https_pin,
             shows_own_certificate=self.reached.shows_own_certificate,
-            registry=self.registry,
-            price_book=self.price_book,
-            router=Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
+            **self.places(),
             alerts=self.alerts,
             maintenance=self.maintenance,
             local_user=LocalUser(os.getuid()) if self.settings.trusts_local_user else None,
@@ -713,6 +728,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
+    wiring_purchases.register(messages, parts.purchases)
     _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)
@@ -722,6 +738,7 @@ def _register(parts: _Parts) -> None:
     messages.on(fleet_says.ReceiptTaken, lambda uow, it: lifecycle.on_receipt(uow, it.host_id, it.receipt, it.sealed))
     messages.on(fleet_says.LinkChanged, lambda uow, it: lifecycle.on_host_link(uow, it.host_id, it.state))
     messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
+    messages.on(fleet_says.HostLeaving, lambda uow, it: parts.jobs.handovers.host_leaving(uow, it))
     messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
     messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))
@@ -736,7 +753,6 @@ def _register(parts: _Parts) -> None:
     messages.answer(queue_asks.HeldBelow, quota_use.held)
     messages.answer(queue_asks.WaitingBelow, job_answers.waiting_below)
     messages.answer(SecretUsers, job_answers.secret_users)
-    messages.answer(cluster_says.HostLimits, lambda uow, it: closings(uow, limits(uow, it)))
     messages.on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     messages.on(job_says.RouteFollowed, follow)
     messages.answer(storage_says.KeptByJobs, job_answers.kept_bytes)
@@ -778,21 +794,3 @@ def _authority(store: Store, data_dir: Path, now_ns: int) -> Authority:
             "restore these from a backup.",
             subject=str(folder),
         ) from error
-
-
-def _disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:
-    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not disk_space.has_room()), {}
-    for folder, free in disk_space.free_bytes().items():
-        yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
-
-
-def _hub_figures(hub: LinkHub) -> Iterable[Figure]:
-    figures = hub.figures
-    yield "link_frames_total", "Frames that came up", figures.frames, {}
-    yield "link_bad_proofs_total", "Messages whose proof did not hold", figures.bad_proofs, {}
-    yield "link_commands_sent_total", "Commands handed to the link", figures.commands_sent, {}
-    yield "link_clones_total", "Identities found in two places", figures.clones, {}
-    for reason, count in sorted(figures.refused_messages.items()):
-        yield "link_refused_messages_total", "Messages refused, by reason", count, {"reason": reason}
-    for reason, count in sorted(figures.refused_routes.items()):
-        yield "link_refused_routes_total", "Connections refused or ended, by reason", count, {"reason": reason}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from windrow_master.api.services import Figure
 from windrow_master.fleet.service import FleetService
+from windrow_master.link.hub import LinkHub
 from windrow_master.store.disk_space import DiskSpace, Tell
 from windrow_master.store.leadership import Claim
 from windrow_master.store.store import Store
@@ -157,3 +158,23 @@ def figures(telemetry: TelemetryService, fleet: FleetService) -> Iterable[Figure
     yield "evidence_duplicates_total", "Records that were had already", evidence.duplicates, {}
     yield "evidence_dead_letters_total", "Proven records that could not be understood", evidence.dead_letters, {}
     yield "evidence_gaps_total", "Gaps that agents told", evidence.gaps, {}
+
+
+def disk_figures(disk_space: DiskSpace) -> Iterable[Figure]:
+    """The figures of the disks."""
+    yield "disk_full", "1 while a disk has no room and no new work is taken", float(not disk_space.has_room()), {}
+    for folder, free in disk_space.free_bytes().items():
+        yield "disk_free_bytes", "Free on each disk, beside the ballast", free, {"folder": folder}
+
+
+def hub_figures(hub: LinkHub) -> Iterable[Figure]:
+    """The figures of the link."""
+    figures = hub.figures
+    yield "link_frames_total", "Frames that came up", figures.frames, {}
+    yield "link_bad_proofs_total", "Messages whose proof did not hold", figures.bad_proofs, {}
+    yield "link_commands_sent_total", "Commands handed to the link", figures.commands_sent, {}
+    yield "link_clones_total", "Identities found in two places", figures.clones, {}
+    for reason, count in sorted(figures.refused_messages.items()):
+        yield "link_refused_messages_total", "Messages refused, by reason", count, {"reason": reason}
+    for reason, count in sorted(figures.refused_routes.items()):
+        yield "link_refused_routes_total", "Connections refused or ended, by reason", count, {"reason": reason}

@@ -190,6 +190,15 @@ class ClusterLifecycle:
             self.clear(uow, ended, actor)
             self.judge(uow, ended, actor)
 
+    def halt(self, uow: UnitOfWork, workload: Workload, grace_ns: int, actor: str) -> None:
+        """Order the end of what runs of a workload, which keeps its log and files. grace_ns: between SIGTERM and
+        SIGKILL."""
+        spec = DeleteSpec(workload.workload_id, workload.slots, grace_ns, keeps_files=True)
+        command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
+        not_after_ns = uow.now_wall_ns + reports.END_OVERDUE_NS
+        self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
+        self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+
     def stop(self, uow: UnitOfWork, cluster: Cluster, actor: str) -> Cluster:
         """Somebody wants its work gone, and will start it again."""
         return self._apply(uow, cluster, ClusterEvent.STOP, "", actor)
@@ -422,11 +431,7 @@ class ClusterLifecycle:
         is_asked = workload.phase is WorkPhase.RUNNING and self._fleet.hosts.is_online(uow, workload.host_id)
         if is_asked and not uow.ask(IsOfJob(workload.cluster_id)):  # a job brings in what it leaves
             if workload.delete_command is None:
-                spec = DeleteSpec(workload.workload_id, workload.slots, DELETE_GRACE_NS, keeps_files=True)
-                command = Command(CommandId(""), CommandKind.DELETE, delete=spec)
-                not_after_ns = uow.now_wall_ns + reports.END_OVERDUE_NS
-                self._fleet.issue(uow, workload.host_id, command, not_after_ns, workload.workload_id, actor)
-                self._fleet.slots_stopping(uow, workload.slots, actor, "the work is being ended")
+                self.halt(uow, workload, DELETE_GRACE_NS, actor)
         elif reports.has_results(workload):
             said = "the work has ended, its log and files are brought in"
             self._fleet.slots_stopping(uow, workload.slots, actor, said)

@@ -36,6 +36,7 @@ class Spoken:
 
 SPOKEN: Final[Mapping[str, Spoken]] = {
     "agent.storage_damaged": Spoken(About.HOST, "The agent found its own files damaged, and put them aside"),
+    "host.leaving": Spoken(About.HOST, "The host will be gone soon"),
     "gpu.xid": Spoken(About.GPU, "The driver reported an error of the GPU"),
     "gpu.lost": Spoken(About.GPU, ConditionCode.GPU_LOST.words),
     "gpu.recovered": Spoken(About.GPU, "The GPU answers again"),
@@ -62,9 +63,11 @@ def words_of(kind: str, fields: Mapping[str, str]) -> str:
 
 
 FIELDS: Final = frozenset(
-    {"action", "blame", "count", "exit_code", "leased", "pid", "process", "slice", "workload", "xid"}
+    {"action", "at_ns", "blame", "count", "exit_code", "leased", "pid", "process", "slice", "why", "workload", "xid"}
 )
 FIELD_CHARS_MAX: Final = 200
+AT_DIGITS_MAX: Final = 20
+"""Of nanoseconds since 1970 that fit 64 bits."""
 DETAIL_CHARS_MAX: Final = 1_000
 """With the fields some 3 KB: ten of them at most."""
 
@@ -132,6 +135,12 @@ def heard(event: Event, own: Collection[str], holds: Callable[[str], bool]) -> E
     if "workload" in fields and not holds(fields["workload"]):
         del fields["workload"]
     return Event(event.code, event.at_wall_ns, event.subject, event.detail[:DETAIL_CHARS_MAX], fields)
+
+
+def leaving_at(fields: Mapping[str, str]) -> int | None:
+    """Return when a host says that it will be gone, in wall time; None: it does not."""
+    text = fields.get("at_ns", "")
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < AT_DIGITS_MAX else None
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from windrow_master.fleet.claims.consistency import check
 from windrow_master.fleet.claims.uniqueness import FLEET_CODES
 from windrow_master.fleet.flaps import SETTLED_NS, flapped
 from windrow_master.fleet.host_events import KEPT_AN_HOUR, REFUSED, HostBudget
+from windrow_master.fleet.messages import HostLeaving, InstanceOf
 from windrow_master.fleet.model import (
     CPU_KIND,
     AdminState,
@@ -46,9 +47,10 @@ from windrow_master.store.unit import UnitOfWork
 from windrow_proto import image_names
 from windrow_proto.conditions import ConditionCode, heading_of, split
 from windrow_proto.errors import Conflict, InvalidInput, NotFound
+from windrow_proto.host_fields import CLOUD_INSTANCE
 from windrow_proto.ids import AccountId, BootId, GpuUuid, HostId, SlotId, cpu_slot
 from windrow_proto.model import Benchmark, Inventory, inventory_hash
-from windrow_proto.units import MINUTE, SECOND
+from windrow_proto.units import MINUTE, SECOND, time_text
 from windrow_proto.xids import name_of
 
 BANNED: Final = (AdminState.QUARANTINED, AdminState.RETIRED)
@@ -62,8 +64,15 @@ _REASONS: Final = {
     LinkEvent.HEARD: "its heartbeats arrive",
     LinkEvent.SILENT: "its heartbeats stopped",
     LinkEvent.SILENT_LONG: "it did not report for too long",
+    LinkEvent.GONE: "its provider says that it has ended",
 }
 _LINK_WORDS: Final = {LinkState.SUSPECT: "not answering", LinkState.LOST: "offline"}
+LEAVING_WORDS: Final = {
+    "spot": "its provider takes the spot machine back",
+    "rebalance": "its provider may take the spot machine back soon",
+    "shutdown": "the machine shuts down",
+}
+"""Reasons that agents give for leaving."""
 _ADMIN_TEXTS: Final = {
     AdminState.ACTIVE: "{name} is active",
     AdminState.DRAINING: "{name} is draining: nothing new starts there",
@@ -232,6 +241,27 @@ class HostRegistry:
             self._banned(uow, host_id, step.state in BANNED)
         return after
 
+    def leaving(self, uow: UnitOfWork, host_id: HostId, at_ns: int | None, why: str) -> tuple[str, ...]:
+        """A host says that it will be gone: nothing new starts there. Returns the clusters that it holds."""
+        host = self.load(uow, host_id)
+        if host.admin_state is AdminState.ACTIVE:
+            until = "" if at_ns is None else f", at {time_text(at_ns)}"
+            said = LEAVING_WORDS.get(why, "the host says that it will be gone")
+            self.decide(uow, host_id, AdminEvent.DRAIN, f"host/{host_id}", f"{said}{until}")
+        uow.publish(HostLeaving(host_id, at_ns, why))
+        return tuple({one.holder: None for one in uow[SlotRepository].of_host(host_id) if one.holder})
+
+    def check_instance(self, uow: UnitOfWork, host_id: HostId) -> None:
+        """Quarantine a host that was bought and is not the machine that was: its join token or its disk was copied."""
+        host, bought = self.load(uow, host_id), uow.ask(InstanceOf(host_id))
+        said = str(host.inventory.more.get(CLOUD_INSTANCE, "")) if host.inventory is not None else ""
+        if not bought or host.inventory is None or said == bought or host.admin_state in BANNED:
+            return
+        is_said = f"says that it is {said}" if said else "does not say that it is one of a provider"
+        self.decide(
+            uow, host_id, AdminEvent.QUARANTINE, "master", f"the machine {bought} was bought, and this host {is_said}"
+        )
+
     def drain_all(self, uow: UnitOfWork, owner: AccountId, actor: str, reason: str) -> None:
         """Let nothing new start on the hosts of an account."""
         for host in uow[HostRepository].of_owner(owner):
@@ -311,7 +341,8 @@ class HostRegistry:
         if is_online and after.settling_ns > SETTLED_NS:
             text += f". Its link failed several times: it takes new work in {after.settling_ns // MINUTE} min"
             fields["settling_s"] = str(after.settling_ns // SECOND)
-        uow.event(f"host.{step.state}", (host_id,), text, fields)
+        kind = "host.gone" if event is LinkEvent.GONE else f"host.{step.state}"
+        uow.event(kind, (host_id,), text, fields)
         return after
 
     def route(

@@ -15,7 +15,7 @@ from windrow_master.fleet import bandwidth
 from windrow_master.fleet.bandwidth_repository import BandwidthRepository
 from windrow_master.fleet.commands import CommandQueue
 from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRepository, Ranges
-from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe, words_of
+from windrow_master.fleet.host_events import REFUSED, heard, heard_wipe, leaving_at, words_of
 from windrow_master.fleet.hosts import HostRegistry, gpu_ids
 from windrow_master.fleet.messages import ClusterOf, Holds, ReceiptTaken, SlotsLost, WorkloadReported
 from windrow_master.fleet.model import EvidenceRow, GapRow, MeasuredRound
@@ -75,8 +75,8 @@ class EvidenceFigures:
 
 
 class EvidenceIntake:
-    """The intake. On the loop, after the commit, `observed` is called for each report of workloads, and `missing` for
-    each gap in the samples.
+    """The intake. On the loop, after the commit, `observed` is called for each report of workloads, `missing` for each
+    gap in the samples, and `leaving` for each host that says that it will be gone.
 
     relay_regions: where each relay is; of one that is not in it a host's own word counts.
     """
@@ -88,11 +88,12 @@ class EvidenceIntake:
         access_key: AccessKey,
         observed: Callable[[HostId, Observed], None],
         missing: Callable[[HostId, Gap], None],
+        leaving: Callable[[HostId], None],
     ) -> None:
         self._hosts = hosts
         self._commands = commands
         self._access_key = access_key
-        self._observed, self._missing = observed, missing
+        self._observed, self._missing, self._leaving = observed, missing, leaving
         self.relay_regions: Mapping[str, str] = {}
         self.figures = EvidenceFigures()
 
@@ -193,6 +194,7 @@ class EvidenceIntake:
             case Kind.INVENTORY if self._may_keep(uow, host_id, "inventories"):
                 _, lost = self._hosts.inventory(uow, host_id, decode_inventory(body))
                 self._lose(uow, host_id, lost)
+                self._hosts.check_instance(uow, host_id)
             case Kind.COMMAND_STATUS:
                 self._commands.on_status(uow, host_id, decode_status(body))
             case Kind.RECEIPT:
@@ -222,6 +224,9 @@ class EvidenceIntake:
             self._hosts.tell_excess(uow, host_id, REFUSED)
             return
         about = tuple(filter(None, (event.subject, event.fields.get("slice"))))
+        if event.code == "host.leaving":
+            about = self._hosts.leaving(uow, host_id, leaving_at(event.fields), event.fields.get("why", ""))
+            uow.after_commit(lambda: self._leaving(host_id))
         text = event.detail or words_of(event.code, event.fields) or "The host cleared its cache of the work"
         self._hosts.tell(uow, host_id, "events", event.code, text, about=about, fields=event.fields)
 

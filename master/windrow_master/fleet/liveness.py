@@ -32,12 +32,14 @@ class Presence:
     """The state of one host's link.
 
     heard_ns: of the last proven message of its live boot, None if it has not spoken since this Master started.
+    is_leaving: it said that it will be gone.
     """
 
     host_id: HostId
     link: LinkState
     access_id: str = ""
     heard_ns: int | None = None
+    is_leaving: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +93,17 @@ def trip(breaker: Breaker, presences: Iterable[Presence], *, interval_ns: int, n
     """The breaker after looking at everybody: trips when many fell silent within one minute.
 
     Many: at least 5 agents that are 30 % of one Access or 10 % of all. A host counts by the moment its silence began
-    to be suspicious; hosts that were Lost or never spoke to this Master do not count on either side.
+    to be suspicious; hosts that were Lost, never spoke to this Master or said that they leave do not count on either
+    side.
     """
     fresh: dict[str, int] = {}
     every: dict[str, int] = {}
     for presence in presences:
-        if presence.heard_ns is None or presence.link not in (LinkState.ONLINE, LinkState.SUSPECT):
+        if (
+            presence.heard_ns is None
+            or presence.link not in (LinkState.ONLINE, LinkState.SUSPECT)
+            or presence.is_leaving
+        ):
             continue
         every[presence.access_id] = every.get(presence.access_id, 0) + 1
         suspicious_ns = presence.heard_ns + suspect_after_ns(interval_ns)
@@ -120,7 +127,7 @@ def _is_mass(fresh: Mapping[str, int], every: Mapping[str, int]) -> bool:
 def heard(presence: Presence, access_id: str, now_ns: int) -> Presence:
     """The presence after a proven message."""
     # Not `replace`, which costs three times as much: each heartbeat comes here.
-    return Presence(presence.host_id, LinkState.ONLINE, access_id, now_ns)
+    return Presence(presence.host_id, LinkState.ONLINE, access_id, now_ns, presence.is_leaving)
 
 
 NOT_HEARD_YET: Final = "not heard yet since the Master started"

@@ -58,6 +58,23 @@ class HostBanned(Fact):
 
 
 @dataclass(frozen=True, slots=True)
+class HostLeaving(Fact):
+    """A host says that it will be gone, and takes no new work. at_ns: wall time by its own word; None: it does not
+    know. why: spot, rebalance or shutdown."""
+
+    host_id: HostId
+    at_ns: int | None
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceOf(Question[str]):
+    """Asks which machine of its provider a host has to be; empty: any, or not known yet."""
+
+    host_id: HostId
+
+
+@dataclass(frozen=True, slots=True)
 class DesiredOn(Question[tuple[DesiredWorkload, ...]]):
     """Workloads that should run on a host."""
 

@@ -168,6 +168,19 @@ class PresenceBook:
                 self._hosts[host_id] = replace(live, presence=replace(live.presence, link=link))
                 self._note(Change(host_id, event=event, seen_ns=live.last_seen_ns))
 
+    def leaving(self, host_id: HostId) -> None:
+        """This host said that it will be gone: its silence is not the network's."""
+        live = self._hosts.get(host_id)
+        if live is not None:
+            self._hosts[host_id] = replace(live, presence=replace(live.presence, is_leaving=True))
+
+    def gone(self, host_id: HostId) -> None:
+        """Its provider says that this host has ended; written down already."""
+        live = self._hosts.get(host_id)
+        if live is not None:
+            self._changes.pop(host_id, None)
+            self._hosts[host_id] = replace(live, presence=replace(live.presence, link=LinkState.LOST), is_open=False)
+
     def connected(self) -> frozenset[HostId]:
         """Hosts with an open route."""
         return frozenset(host_id for host_id, live in self._hosts.items() if live.is_open)

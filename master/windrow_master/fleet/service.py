@@ -95,7 +95,9 @@ class FleetService:
         self.cuts = GpuPartitioner(self.hosts, self.commands)
         self.reliability = ReliabilityCounts(self.hosts)
         self.distances: Distances = {}
-        self.evidence = EvidenceIntake(self.hosts, self.commands, access_key, self._on_observed, self._on_gap)
+        self.evidence = EvidenceIntake(
+            self.hosts, self.commands, access_key, self._on_observed, self._on_gap, self.presence.leaving
+        )
         self._faults = Boundary("fleet", DATABASE_FAULTS)
         self._timeouts = Boundary("timeout", DATABASE_FAULTS)
         self._steps = Boundary("fleet", (*DATABASE_FAULTS, WindrowError))
@@ -120,6 +122,25 @@ class FleetService:
     def quarantine(self, uow: UnitOfWork, host_id: HostId, reason: str, actor: str) -> None:
         """Something is wrong with a host's identity: nothing new goes there, and it is not listened to."""
         self.hosts.decide(uow, host_id, AdminEvent.QUARANTINE, actor, reason)
+
+    def gone(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
+        """The machine of this host has ended, by the word of who sells it: it is lost now, whatever its silence says,
+        with all that it had, and does not come back. Safe to repeat."""
+        if self.hosts.load(uow, host_id).admin_state is AdminState.RETIRED:
+            return
+        after = self.hosts.link(uow, host_id, LinkEvent.GONE, None, is_ours=True)
+        if after is not None:
+            uow.publish(LinkChanged(host_id, after.link_state))
+        for one in uow.ask(DesiredOn(host_id)):
+            lost = ObservedWorkload(one.workload_id, WorkloadPhase.GONE, one.slots, detail=reason)
+            uow.publish(WorkloadReported(host_id, lost))
+        self.hosts.decide(uow, host_id, AdminEvent.RETIRE, "master", reason)
+        self.commands.abandon(uow, host_id)
+        uow.after_commit(lambda: self.presence.gone(host_id))
+
+    def check_instance(self, uow: UnitOfWork, host_id: HostId) -> None:
+        """Look whether a host is the machine that was bought, now that its id may be known."""
+        self.hosts.check_instance(uow, host_id)
 
     def hold(
         self, uow: UnitOfWork, slot_ids: Sequence[SlotId], cluster_id: ClusterId, expires_ns: int, actor: str

@@ -84,12 +84,14 @@ class LinkState(StrEnum):
 class LinkEvent(StrEnum):
     """HEARD: a proven message of the live boot, after its hello was reconciled. The silences come from liveness.py.
 
-    START: a new Master has begun its term, and has heard nobody yet."""
+    START: a new Master has begun its term, and has heard nobody yet. GONE: who sells the machine says that it has
+    ended."""
 
     HEARD = "heard"
     SILENT = "silent"
     SILENT_LONG = "silent_long"
     START = "start"
+    GONE = "gone"
 
 
 class SlotState(StrEnum):
@@ -275,6 +277,7 @@ LINK: Final[Machine[LinkState, LinkEvent]] = Machine(
         (_L.UNKNOWN, _LE.SILENT_LONG): _L.SUSPECT,
         (_L.ONLINE, _LE.START): _L.UNKNOWN,
         (_L.SUSPECT, _LE.START): _L.UNKNOWN,
+        **{(state, _LE.GONE): _L.LOST for state in LinkState if state is not _L.LOST},
     },
     stays=frozenset(
         {
@@ -287,6 +290,7 @@ LINK: Final[Machine[LinkState, LinkEvent]] = Machine(
             (_L.UNSEEN, _LE.START),
             (_L.UNKNOWN, _LE.START),
             (_L.LOST, _LE.START),
+            (_L.LOST, _LE.GONE),
         }
     ),
 )

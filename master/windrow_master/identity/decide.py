@@ -107,6 +107,8 @@ def judge_join(
         return Repeat() if known.csr_sha256 == csr_sha256 else Rejoin(1)
     if known is None:
         return Admit()
+    if known.purchase_id != token.purchase_id:
+        return Refuse(Conflict("This host was bought for another purchase, or was not bought.", subject=known.id))
     if known.account_id != token.account_id or known.role is not role:
         return Refuse(Conflict("This key has joined for another account or in another role.", subject=known.id))
     return Rejoin(known.generation + 1)
@@ -240,6 +242,8 @@ class Permission(StrEnum):
     AUDIT_READ = "audit.read"
     AUDIT_ANCHOR = "audit.anchor"
     RESOURCES = "resources"
+    CLOUDS_READ = "clouds.read"
+    CLOUDS = "clouds"
     MEMBERS_READ = "members.read"
     MEMBERS = "members"
     PROJECTS = "projects"
@@ -271,6 +275,8 @@ GRANTS: Final[dict[Permission, frozenset[Role]]] = {
     Permission.AUDIT_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
     Permission.AUDIT_ANCHOR: frozenset({Role.OPERATOR}),
     Permission.RESOURCES: frozenset({Role.OPERATOR}),
+    Permission.CLOUDS_READ: frozenset({Role.OPERATOR, Role.AUDITOR}),
+    Permission.CLOUDS: frozenset({Role.OPERATOR}),
     Permission.MEMBERS_READ: frozenset({*ORGANISATION_ROLES, Role.ADMIN}),
     Permission.MEMBERS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ADMIN}),
     Permission.PROJECTS: frozenset({Role.ORG_OWNER, Role.ORG_ADMIN}),

@@ -38,6 +38,11 @@ ORGANISATION_ROLES = frozenset({Role.ORG_OWNER, Role.ORG_ADMIN, Role.ORG_BILLING
 PROJECT_ROLES = ALL_ROLES - INSTALLATION_ROLES - ORGANISATION_ROLES
 MARKET_ROLES = frozenset({Role.RENTER, Role.PROVIDER})
 """Roles of a project that operators give or keep back: its members have them only where the project has them."""
+BUYER_ACCOUNT: Final = AccountId("account_buyer")
+"""The Master's own, which the machines belong to that it buys at providers: it has no token. Its hosts are neither
+proved nor challenged: their provider vouches for them."""
+BUYER_NAME: Final = "machines bought by the Master"
+"""Its name, wherever people see it."""
 SERVICE_ROLES = PROJECT_ROLES - {Role.ADMIN}
 """Roles that a service account may have: people alone decide about people."""
 
@@ -261,7 +266,8 @@ class Standing(StrEnum):
 class JoinToken:
     """A single-use ticket for one host or Access of an account, known by the SHA-256 of its text only.
 
-    made_by: the API token that asked for it; None for those of older releases.
+    made_by: the API token that asked for it; None for those of older releases, and for the Master's own. purchase_id:
+    of the machine that it was made for, which was bought at a provider; None: for any.
     """
 
     id: TokenId
@@ -274,6 +280,7 @@ class JoinToken:
     used_by: str | None
     revoked_at_ns: int | None
     made_by: TokenId | None = None
+    purchase_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +290,8 @@ class Member:
     generation counts its certificates from 1; csr_sha256 is of the request that the newest one answered.
     used_generation: the newest with which it has been heard (0: only the first, if any); older ones are refused.
     restored_at_ns: when this record came from a backup that may lack renewals: until the member has come with a newer
-    certificate than the record knows, once, it may. None: the record is whole.
+    certificate than the record knows, once, it may. None: the record is whole. purchase_id: of the purchase that it is
+    the machine of, bought at a provider; None: nobody bought it.
     """
 
     id: str
@@ -302,6 +310,7 @@ class Member:
     joined_at_ns: int
     used_generation: int = 0
     restored_at_ns: int | None = None
+    purchase_id: str | None = None
 
     def is_in_force(self, now_ns: int) -> bool:
         """Return whether its certificate is honoured and has not ended."""
@@ -322,7 +331,7 @@ class SignedRegions:
 
 @dataclass(frozen=True, slots=True)
 class JoinAnswer:
-    """The answer to a member that joins or renews."""
+    """The answer to a member that joins or renews. is_bought: it is a machine that was bought at a provider."""
 
     id: str
     generation: int
@@ -332,6 +341,7 @@ class JoinAnswer:
     regions: SignedRegions
     not_after_ns: int
     trunk_addresses: tuple[str, ...]
+    is_bought: bool
 
 
 @dataclass(frozen=True, slots=True)

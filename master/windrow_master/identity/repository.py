@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 
 from windrow_master.identity.model import (
     Account,
@@ -491,13 +491,19 @@ class JoinTokenRepository(Repository):
 
     def revoke_all(self, account_id: AccountId, now_ns: int) -> None:
         """Make those of an account worthless."""
-        is_its = (join_tokens.c.account_id == account_id) & join_tokens.c.revoked_at_ns.is_(None)
-        self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
+        self._revoke(join_tokens.c.account_id == account_id, now_ns)
 
     def revoke_of(self, token_id: TokenId, now_ns: int) -> None:
         """Make those worthless that this API token asked for."""
-        is_its = (join_tokens.c.made_by == token_id) & join_tokens.c.revoked_at_ns.is_(None)
-        self._connection.execute(update(join_tokens).where(is_its).values(revoked_at_ns=now_ns))
+        self._revoke(join_tokens.c.made_by == token_id, now_ns)
+
+    def revoke_of_purchase(self, purchase_id: str, now_ns: int) -> None:
+        """Make those worthless that were made for this purchase."""
+        self._revoke(join_tokens.c.purchase_id == purchase_id, now_ns)
+
+    def _revoke(self, is_its: ColumnElement[bool], now_ns: int) -> None:
+        is_good = join_tokens.c.revoked_at_ns.is_(None)
+        self._connection.execute(update(join_tokens).where(is_its & is_good).values(revoked_at_ns=now_ns))
 
 
 def _join_token(row: Mapping[Any, Any]) -> JoinToken:

@@ -195,6 +195,7 @@ class IdentityService:
             addresses=addresses,
             joined_at_ns=known.joined_at_ns if known is not None else uow.now_wall_ns,
             used_generation=known.used_generation if known is not None else 0,
+            purchase_id=token.purchase_id,
         )
         uow[MemberRepository].save(member)
         uow[JoinTokenRepository].use(token.id, member_id, uow.now_wall_ns)
@@ -271,6 +272,7 @@ class IdentityService:
             regions=self.signed_regions(),
             not_after_ns=member.not_after_ns,
             trunk_addresses=self._trunk_addresses,
+            is_bought=member.purchase_id is not None,
         )
 
     # --- members, for the link and fleet ---------------------------------------------------------
@@ -432,20 +434,50 @@ class IdentityService:
             have = uow[JoinTokenRepository].count(principal.account_id, uow.now_wall_ns)
             way = "Use or revoke some; each expires by itself."
             decide.check_number(principal, have, decide.JOIN_TOKENS_MAX, "join tokens", way)
-            text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
-            digest = hashlib.sha256(text.encode()).digest()
-            token_id, until = TokenId(uow.mint("jointoken")), uow.now_wall_ns + life_ns
-            token = JoinToken(
-                *(token_id, principal.account_id, role, digest, uow.now_wall_ns, until),
-                *(None, None, None, principal.token_id),
-            )
-            uow[JoinTokenRepository].add(token)
+            token, text = self._join_token(uow, principal.account_id, role, life_ns, made_by=principal.token_id)
             uow.audit(principal.actor, "join_token.make", token.id, fields={"role": role.value})
             said = f"A join token was made, for {_KINDS[role]}"
             uow.event("join_token.made", (token.id, token.account_id), said, actor=principal.actor)
             return token, text
 
         return await self._store.write(make, name="join_token.make")
+
+    def purchase_token(self, uow: UnitOfWork, account_id: AccountId, purchase_id: str, life_ns: int) -> str:
+        """The text of a single-use ticket for the machine of one purchase, which becomes a host of this account."""
+        token, text = self._join_token(uow, account_id, MemberRole.HOST, life_ns, purchase_id=purchase_id)
+        uow.audit("master", "join_token.make", token.id, fields={"purchase": purchase_id})
+        return text
+
+    def end_purchase_tokens(self, uow: UnitOfWork, purchase_id: str) -> None:
+        """Let no machine join for this purchase any more."""
+        uow[JoinTokenRepository].revoke_of_purchase(purchase_id, uow.now_wall_ns)
+
+    def _join_token(
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        role: MemberRole,
+        life_ns: int,
+        *,
+        made_by: TokenId | None = None,
+        purchase_id: str | None = None,
+    ) -> tuple[JoinToken, str]:
+        text = f"wj_{new_secret(uow)}.{self.ca_sha256[:CA_HASH_HEX]}"
+        token = JoinToken(
+            id=TokenId(uow.mint("jointoken")),
+            account_id=account_id,
+            role=role,
+            sha256=hashlib.sha256(text.encode()).digest(),
+            created_at_ns=uow.now_wall_ns,
+            expires_at_ns=uow.now_wall_ns + life_ns,
+            used_at_ns=None,
+            used_by=None,
+            revoked_at_ns=None,
+            made_by=made_by,
+            purchase_id=purchase_id,
+        )
+        uow[JoinTokenRepository].add(token)
+        return token, text
 
     async def list_join_tokens(self, principal: Principal, after: str = "", limit: int = 100) -> Sequence[JoinToken]:
         """The account's join tokens that can still be used."""

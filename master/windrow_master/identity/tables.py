@@ -237,6 +237,7 @@ join_tokens = Table(
     Column("used_by", String(64)),
     Column("revoked_at_ns", Whole),
     Column("made_by", String(64)),
+    Column("purchase_id", String(64), index=True),
 )
 
 members = Table(
@@ -258,4 +259,5 @@ members = Table(
     Column("joined_at_ns", Whole, nullable=False),
     Column("used_generation", Whole, nullable=False, server_default="0"),
     Column("restored_at_ns", Whole),
+    Column("purchase_id", String(64)),
 )

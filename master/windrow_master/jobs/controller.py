@@ -28,6 +28,7 @@ from windrow_master.jobs import decide, logins
 from windrow_master.jobs.checkpoints import JobCheckpoints
 from windrow_master.jobs.entries import entry_of, took_ns, waits
 from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.handover import Handovers
 from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
@@ -105,11 +106,12 @@ class JobController:
         seal_key: SealKey,
         checkpoints: JobCheckpoints,
         queue: QueueService,
+        handovers: Handovers,
     ) -> None:
         self._store, self._clock, self._clusters = store, clock, clusters
         self._files, self._transitions, self._seal_key = files, transitions, seal_key
         self.placing = asyncio.Lock()
-        self._checkpoints, self._queue = checkpoints, queue
+        self._checkpoints, self._queue, self._handovers = checkpoints, queue, handovers
         self._placed: dict[JobId, int] = {}
         self._save_due_ns: dict[ClusterId, int] = {}
         self._moving: set[ClusterId] = set()
@@ -335,7 +337,13 @@ class JobController:
         if job.job_id in self._busy or not job.has_cluster:
             return
         if job.state is JobState.CHECKPOINTING:
-            self._begin(job, self._collect(job))
+            until_ns = await self._handovers.left_until_ns(job)
+            if until_ns is None:
+                self._begin(job, self._collect(job))
+                return
+            self._due.add(job.job_id, until_ns)
+            if not self._handovers.is_asked(job.job_id):
+                self._begin(job, self._handovers.ask(job, until_ns))
         elif job.state is JobState.STARTING and job.request.await_files:
             cluster_id = job.attempts[-1].cluster_id
             if cluster_id in self._sent:
@@ -447,6 +455,7 @@ class JobController:
     def _forget_cluster(self, job_id: JobId) -> None:
         """Keep nothing in memory of an attempt that has ended."""
         cluster_id = self._clusters_of.pop(job_id, None)
+        self._handovers.forget(job_id)
         if cluster_id is not None:
             self._jobs_of.pop(cluster_id, None)
             self._restored.discard(cluster_id)
@@ -483,6 +492,8 @@ class JobController:
         attempt, why = job.attempts[-1], ""
         is_ended = job.verdict is Verdict.SUCCEEDED or attempt.exit_code is not None
         limit_ns = decide.COLLECT_ENDED_NS if is_ended else decide.COLLECT_NS
+        if job.job_id not in self._until_ns and job.request.checkpoint_every_ns and job.verdict is Verdict.AGAIN:
+            await self._handovers.save(job, limit_ns)
         until_ns = self._until_ns.setdefault(job.job_id, self._clock.monotonic_ns() + limit_ns)
         try:
             async with asyncio.timeout(limit_ns / SECOND):

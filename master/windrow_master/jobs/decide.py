@@ -154,7 +154,7 @@ def unsent(job: Job, why: str, *, is_refused: bool) -> Answer:
 
 
 def attempts_left(job: Job) -> int:
-    """Return how often it may begin again; what was put back into the queue does not count."""
+    """Return how often it may begin again; what was put back into the queue and planned moves do not count."""
     return job.request.retries + 1 - sum(not one.is_requeued for one in job.attempts)
 
 

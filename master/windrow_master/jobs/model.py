@@ -182,7 +182,7 @@ class Attempt:
     """One cluster that the job had. exit_code: None while unknown; outcome: in words, empty while it goes on.
 
     log_bytes, files_bytes: what the Master keeps of it; None where it could not be had. is_requeued: somebody put the
-    job back into the queue, which uses up no retry.
+    job back into the queue, or its host said that it would be gone, which uses up no retry.
     """
 
     cluster_id: ClusterId

@@ -20,6 +20,7 @@ from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
 from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.handover import Handovers
 from windrow_master.jobs.messages import RouteFollowed
 from windrow_master.jobs.model import CLASSES, Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
@@ -97,6 +98,8 @@ class JobService:
         self._uploads = uploads
         self._store, self._clock, self._clusters, self._files = store, clock, clusters, files
         self._transitions, self._seal_key = JobTransitions(clusters), seal_key
+        checkpoints = JobCheckpoints(store, self._transitions, mover, clock)
+        self.handovers = Handovers(store, clock, clusters, self._transitions, checkpoints)
         self.controller = JobController(
             store,
             clock,
@@ -104,8 +107,9 @@ class JobService:
             files,
             self._transitions,
             seal_key,
-            JobCheckpoints(store, self._transitions, mover, clock),
+            checkpoints,
             queue,
+            self.handovers,
         )
         self.on_change = self._transitions.on_change
         """Call a listener on the loop whenever a job has changed."""

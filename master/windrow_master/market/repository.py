@@ -23,7 +23,7 @@ from windrow_master.market.tables import asks, balances, receipts, rental_lines,
 from windrow_master.store.prepared import Found, Made, Upsert, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
-from windrow_proto.ids import AccountId, ClusterId, TransferId, WorkloadId
+from windrow_proto.ids import AccountId, ClusterId, HostId, TransferId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import DAY, Microcents
 
@@ -221,6 +221,11 @@ class RentalRepository(Repository):
     def live_of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
         """Return the open rentals of one cluster, oldest first."""
         return _LIVE_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
+
+    def charged_on(self, host_id: HostId) -> Microcents:
+        """The sum of what the lines of one host were charged."""
+        query = select(func.sum(rental_lines.c.charged)).where(rental_lines.c.host_id == host_id)
+        return Microcents(int(self._connection.scalar(query) or 0))
 
     def live_clusters(self) -> Sequence[ClusterId]:
         """The clusters whose rentals are not closed."""

@@ -199,6 +199,16 @@ class MarketService:
 
         await self._store.write(put, name="market.ask")
 
+    def ask_own(self, uow: UnitOfWork, account_id: AccountId, tier: str, price: Microcents) -> None:
+        """The same for an account of the Master's own, in the caller's transaction."""
+        known = uow[AskRepository].find(account_id, tier)
+        if known is None or known.price_per_hour != price:
+            uow[AskRepository].put(Ask(account_id, tier, price, uow.now_wall_ns, "master"))
+
+    def charged_on(self, uow: UnitOfWork, host_id: HostId) -> Microcents:
+        """The sum that renters were charged for one host until now, without fees."""
+        return uow[RentalRepository].charged_on(host_id)
+
     async def remove_ask(
         self, account_id: AccountId | None, tier: str, actor: str, expected: Microcents | None = None
     ) -> None:

@@ -124,7 +124,7 @@ def _standing(request: Request, host: Candidate, verification_exists: bool) -> M
         )
     if not host.is_known:
         return Miss(Obstacle.SETTLING, "only just online, and has not told yet what it has")
-    if host.owner_account == request.account_id or host.verify_state == "verified" or request.is_proof:
+    if host.is_own_of(request.account_id) or host.verify_state == "verified" or request.is_proof:
         return None
     if host.verify_state == "unverified" and not verification_exists:
         return None
@@ -139,7 +139,7 @@ def way_of(request: Request, host: Candidate) -> Way | Miss:
         return said if wrong else (Runtime.SIMULATED, request.image)
     if request.runtime is Runtime.SIMULATED:
         return Miss(Obstacle.RUNTIME, "a real host, without a simulated runtime")
-    is_own = host.owner_account == request.account_id or request.is_proof
+    is_own = host.is_own_of(request.account_id) or request.is_proof
     no_process = host.about_processes or "it has no process runtime now"
     if request.image is None and is_own and request.runtime is not Runtime.DOCKER:
         if Runtime.PROCESS in host.runtimes:
@@ -182,7 +182,7 @@ def _memory(request: Request, size_bytes: int, of_what: str) -> Miss | None:
 
 def _slots(request: Request, host: Candidate, runtime: Runtime) -> tuple[SlotOffer, ...] | Miss:
     """The cheapest free slots that satisfy the request, as many as it asks for, or what is missing."""
-    suited = _suited(request, host.slots, host.owner_account == request.account_id, runtime)
+    suited = _suited(request, host.slots, host.is_own_of(request.account_id), runtime)
     if isinstance(suited, Miss):
         return suited
     count, noun = _wanted(request)

@@ -123,6 +123,10 @@ class Candidate:
     near_ms: int | None = None
     reliability_percent: int | None = None
 
+    def is_own_of(self, account_id: AccountId) -> bool:
+        """True for the account that it belongs to, and for the only one that it works for."""
+        return account_id in (self.owner_account, self.only_for)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:

@@ -230,7 +230,7 @@ def _terms(request: Request, host: Candidate, chosen: Chosen) -> dict[str, int]:
         "cost": 1000 * reference // (reference + chosen.price_per_hour),
         "packing": packing,
         "trust": 1000 if host.verify_state == "verified" else 500,
-        "home": 1000 if host.owner_account == request.account_id else 0,
+        "home": 1000 if host.is_own_of(request.account_id) else 0,
         "grade": _GRADE.get(chosen.tier.rpartition("/")[2], 600),
     }
 

@@ -122,7 +122,7 @@ def _grouped(request: Request, known: Refused) -> list[_Group]:
     """One reason for each obstacle, one's own hosts apart and first."""
     found: dict[tuple[bool, Obstacle, str], list[tuple[Candidate, Miss]]] = {}
     for host, miss in known:
-        is_own = host.owner_account == request.account_id
+        is_own = host.is_own_of(request.account_id)
         found.setdefault((is_own, miss.obstacle, miss.label), []).append((host, miss))
     groups = []
     for (is_own, obstacle, _), entries in found.items():

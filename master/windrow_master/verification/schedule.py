@@ -18,6 +18,7 @@ from windrow_master.fleet.conditions import CHALLENGE, unavailable_reason
 from windrow_master.fleet.model import AdminState, Host, Slot, SlotState, Verification, VerifyOutcome
 from windrow_master.fleet.states import VerifyEvent
 from windrow_master.fleet.verdicts import is_apart
+from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.verification.times import TIMES, Timing, Work, timing
 from windrow_proto.conditions import ConditionCode
 from windrow_proto.ids import GpuUuid
@@ -47,6 +48,8 @@ def hindrance(host: Host) -> str | None:
     """Return why no card of this host can be challenged at all, in words; None where they can."""
     if host.simulated:
         return "its GPUs are simulated: there is nothing to prove"
+    if host.owner_account == BUYER_ACCOUNT:
+        return "it was bought: its provider vouches for it"
     if host.inventory is None:
         return "it has not said yet what it has"
     if not host.inventory.gpus:

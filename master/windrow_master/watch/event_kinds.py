@@ -11,6 +11,7 @@ _WORDS: Final = {
     "access": "back draining joined kept_back lost resumed stop_test stop_tested",
     "account": "credited made resumed settled suspended",
     "agent": "restarted storage_damaged",
+    "backend": "added changed removed swept",
     "bandwidth": "measured",
     "cluster": "creating extended resized results_cut",
     "command": "done",
@@ -18,7 +19,7 @@ _WORDS: Final = {
     "delivery": "given_up",
     "evidence": "put_aside",
     "fleet": "not_heard",
-    "host": "active changed default_image draining enrolled joined kept_back link_misused listed lost maintenance "
+    "host": "active changed default_image draining enrolled gone joined kept_back link_misused listed lost maintenance "
     "misuse moved online place proof_failed proof_unfinished proved proving quarantined reports_too_much retired "
     "suspect unverified verified verify_failed verifying",
     "identity_provider": "set",
@@ -31,6 +32,7 @@ _WORDS: Final = {
     "offer": "priced",
     "organisation": "owner_made",
     "project": "deleted made offered restored transferred",
+    "purchase": "booting doubtful draining ending gone joined never_made refused wanted",
     "receipt": "impossible refused",
     "rental": "budget_reached closed funds_low unpaid",
     "resource": "bound changed registered removed",

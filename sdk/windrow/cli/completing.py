@@ -57,6 +57,7 @@ things = of("/clusters", "/jobs", "/hosts")
 secrets = of("/secrets")
 channels = of("/channels")
 volumes = of("/volumes")
+backends = of("/backends")
 templates = of("/templates")
 
 BY_FIELD: Final = {

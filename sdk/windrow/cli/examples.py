@@ -160,6 +160,20 @@ windrow resource set lab-a100-01 --status unavailable
 windrow resource bind lab-a100-01 --host rack-7
 windrow resource unbind lab-a100-01
 windrow resource rm lab-a100-01
+windrow backend add aws --kind ec2 --set region=eu-central-1 --credentials aws.ini --per-day 40 --machines 2
+windrow backend kinds
+windrow backend ls
+windrow backend show aws
+windrow backend check aws
+windrow backend offers aws --gpu a10g --spot
+windrow backend cap aws --per-day 60 --in-all none
+windrow backend sweep aws
+windrow backend stop-all aws
+windrow backend rm aws
+windrow purchase new aws g5.xlarge/eu-central-1a/spot --hours 8h --project lab
+windrow purchase ls
+windrow purchase show 3f2a9c01
+windrow purchase end 3f2a9c01
 windrow audit ls --since 1d
 windrow audit verify
 windrow audit reanchor --reason 'put back from a backup'

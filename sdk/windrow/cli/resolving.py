@@ -134,6 +134,7 @@ TOKENS: Final = Kind("token", "token_", lambda api, _: api.items("/tokens"))
 CHANNELS: Final = Kind("channel", "channel_", lambda api, _: api.items("/channels"))
 DELIVERIES: Final = Kind("delivery", "delivery_", lambda api, _: api.items("/deliveries"), names=lambda item: ())
 COMMANDS: Final = Kind("command", "command_", lambda api, _: api.items("/commands"), names=lambda item: ())
+PURCHASES: Final = Kind("purchase", "purchase_", lambda api, _: api.items("/purchases"), names=lambda item: ())
 RECEIPTS: Final = Kind("receipt", "receipt_", lambda api, _: api.items("/receipts"), names=lambda item: ())
 
 

@@ -61,6 +61,8 @@ VERBS: Final[Mapping[str, Verb]] = {
     "user": Verb(OPERATE, "users:user_app"),
     "identity-provider": Verb(OPERATE, "providers:provider_app"),
     "resource": Verb(OPERATE, "resources:resource_app"),
+    "backend": Verb(OPERATE, "backends:backend_app"),
+    "purchase": Verb(OPERATE, "purchases:purchase_app"),
     "audit": Verb(OPERATE, "audit:audit_app"),
     "doctor": Verb(OPERATE, "doctor:doctor"),
     "login": Verb(ACCOUNT, "account:login"),

@@ -35,12 +35,12 @@ verifying  =          verified   failed     unverified
 verified   verifying  =          failed     -
 failed     verifying  -          =          -""",
     "link": """
-link    heard       silent      silent_long start
-unseen  online      =           =           =
-unknown online      suspect     suspect     =
-online  =           suspect     suspect     unknown
-suspect online      =           lost        unknown
-lost    online      =           =           =""",
+link    heard       silent      silent_long start       gone
+unseen  online      =           =           =           lost
+unknown online      suspect     suspect     =           lost
+online  =           suspect     suspect     unknown     lost
+suspect online      =           lost        unknown     lost
+lost    online      =           =           =           =""",
     "slot": """
 slot      reserve    start      ran        stop       stopped    scrubbed   release    fault      reverified
 free      reserved   -          -          -          =          =          =          faulted    -

@@ -18,7 +18,16 @@ from windrow_master.identity.service import IdentityService
 from windrow_master.mail.service import MailService
 from windrow_master.outgoing import Outgoing
 from windrow_master.store.store import Store
-from windrow_proto.errors import BadProof, Banned, CertificateRefused, Forbidden, JoinTokenRefused, Unauthenticated
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import (
+    BadProof,
+    Banned,
+    CertificateRefused,
+    Conflict,
+    Forbidden,
+    JoinTokenRefused,
+    Unauthenticated,
+)
 from windrow_proto.ids import HostId
 from windrow_proto.keys import (
     DOMAIN_JOIN,
@@ -274,3 +283,38 @@ async def test_standing_changes_are_told_after_the_commit(world: World) -> None:
         )
 
     assert told == [host]
+
+
+def _purchase_token(world: World, purchase_id: str) -> str:
+    def make(uow: UnitOfWork) -> str:
+        return world.identity.purchase_token(uow, world.owner.account_id, purchase_id, MINUTE)
+
+    return world.store.write_now(make, name="test")
+
+
+async def test_a_bought_machine_joins_for_its_purchase_and_is_told_so_at_each_answer(world: World) -> None:
+    joiner = Joiner(world)
+    answer = await joiner.join(_purchase_token(world, "purchase_1"))
+
+    member = world.store.read_now(lambda uow: world.identity.member(uow, answer.id))
+    assert member is not None and member.purchase_id == "purchase_1"
+    assert answer.is_bought and (await joiner.renew(answer.id, 1, _csr())).is_bought
+    assert not (await Joiner(world).join(await _token(world))).is_bought
+
+
+async def test_one_machine_is_not_the_host_of_two_purchases(world: World) -> None:
+    joiner = Joiner(world)
+    await joiner.join(_purchase_token(world, "purchase_1"))
+
+    for token in (_purchase_token(world, "purchase_2"), await _token(world)):
+        with pytest.raises(Conflict, match="another purchase"):
+            await joiner.join(token)
+
+
+async def test_once_its_purchase_has_ended_no_machine_joins_for_it(world: World) -> None:
+    ended, other = _purchase_token(world, "purchase_1"), _purchase_token(world, "purchase_2")
+    world.store.write_now(lambda uow: world.identity.end_purchase_tokens(uow, "purchase_1"), name="test")
+
+    with pytest.raises(JoinTokenRefused):
+        await Joiner(world).join(ended)
+    assert (await Joiner(world).join(other)).is_bought

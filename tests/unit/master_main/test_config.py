@@ -133,6 +133,11 @@ def test_of_a_masters_environment_other_daemons_get_all_but_what_may_be_a_secret
         "WINDROW_METRICS_WRITE_URL": "http://user:canary@metrics/api/v1/write",
         "WINDROW_METRICS_URL": "http://user:canary@metrics/api/v1",
         "WINDROW_METRICS_TOKEN": "canary",
+        **dict.fromkeys(
+            ("AWS_SECRET_ACCESS_KEY", "AZURE_CLIENT_SECRET", "DIGITALOCEAN_TOKEN", "OS_PASSWORD"), "canary"
+        ),
+        **dict.fromkeys(("GOOGLE_APPLICATION_CREDENTIALS", "MODAL_TOKEN_ID", "SCW_SECRET_KEY"), "canary"),
+        "HCLOUD_TOKEN": "canary",
         "PATH": "/usr/bin",
     }
     parse([], secrets)

@@ -11,6 +11,7 @@ import httpx2
 import pytest
 
 from tests.master_support import ManualClock, SeededRng
+from tests.unit.hybrid.purchases.examples import purchase
 from windrow_master.api import visibility
 from windrow_master.api.app import build_api, build_app
 from windrow_master.api.auth import V1, Reach
@@ -22,6 +23,8 @@ from windrow_master.clusters.model import ClusterRequest
 from windrow_master.fleet.repository import CommandRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.hybrid.model import Declared, ResourceType
+from windrow_master.hybrid.purchases.model import Caps
+from windrow_master.hybrid.purchases.repository import PurchaseRepository
 from windrow_master.hybrid.routing import Work as RouteWork
 from windrow_master.identity.model import (
     INSTALLATION_ROLES,
@@ -199,7 +202,7 @@ class World:
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
         bound = "bound-" if template.startswith(f"{V1}/resources") else ""
         path = path.replace("{resource_id}", bound + method.lower())
-        path = path.replace("{name}", method.lower()) if kind == "volumes" else path
+        path = path.replace("{name}", method.lower()) if kind in ("backends", "volumes") else path
         path = path.replace("{name}", method) if kind == "secrets" else path
         path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))
         path = path.replace("{window_id}", self.ids.get(f"window {method}", ""))
@@ -390,8 +393,10 @@ async def _channels(opened: Master, owner: Principal) -> dict[str, str]:
 
 
 async def _watched(opened: Master, owner: Principal) -> dict[str, str]:
-    """The ids of what alerts need."""
-    return {**await _channels(opened, owner), **await _alerts(opened)}
+    """The ids of what alerts need, and of a purchase."""
+    operator = replace(owner, roles=frozenset({Role.OPERATOR}))
+    bought = {"{purchase_id}": await _purchase(opened, operator)}
+    return {**await _channels(opened, owner), **await _alerts(opened), **bought}
 
 
 async def _alerts(opened: Master) -> dict[str, str]:
@@ -430,6 +435,17 @@ async def _schedule(opened: Master, owner: Principal) -> str:
     made = Schedule("schedule_1", OWNER, owner.user_id or "", "r", "0 7 * * *", "UTC", asdict(Asked()), 0, 2**62)
     await opened.store.write(lambda uow: uow[ScheduleRepository].add(made), name="test")
     return made.schedule_id
+
+
+async def _purchase(opened: Master, operator: Principal) -> str:
+    """The id of a purchase; and a backend for each method, since a deletion ends it, at an address that refuses."""
+    settings = {"region": "eu-central-1", "endpoint": "http://127.0.0.1:1"}
+    keys = {"aws_access_key_id": "AKIAIOSFODNN7EXAMPLE", "aws_secret_access_key": "x" * 40}
+    for name in ("get", "put", "post", "delete"):
+        await opened.services.backends.add(operator, name, "ec2", settings, keys, Caps(in_all=Microcents(1)))
+    made = purchase(backend="get")
+    await opened.store.write(lambda uow: uow[PurchaseRepository].save(made), name="test")
+    return made.purchase_id
 
 
 async def _share(opened: Master, owner: Principal, cluster_id: str, receiver: str) -> str:

@@ -6,7 +6,7 @@ Every call may fail in two ways: `Refused` means that nothing was bought or chan
 that a provider's library raises becomes one of the two, and neither holds a secret.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -111,6 +111,24 @@ class Wanted:
     kinds: frozenset[Kind] = frozenset()
     offer_id: str = ""
 
+    def takes(self, offer: MachineOffer) -> bool:
+        """True for an offer that is at least so large, and of these places and kinds."""
+        return (
+            offer.gpu_count >= self.gpus
+            and self.gpu in ("", offer.gpu)
+            and offer.cpus >= self.cpus
+            and offer.memory_bytes >= self.memory_bytes
+            and (not self.regions or offer.region in self.regions)
+            and (not self.zones or offer.zone in self.zones)
+            and (not self.kinds or offer.kind in self.kinds)
+            and self.offer_id in ("", offer.offer_id)
+        )
+
+
+def in_order(wanted: Wanted, offers: Iterable[MachineOffer]) -> list[MachineOffer]:
+    """The offers that are asked for, the cheapest first."""
+    return sorted(filter(wanted.takes, offers), key=lambda offer: (offer.price_per_hour, offer.offer_id))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
@@ -188,7 +206,8 @@ class Backend(Protocol):
         """The offers that fit, the cheapest first."""
 
     async def provision(self, order: Order) -> Machine:
-        """Buy a machine, at most one for a purchase."""
+        """Buy a machine, at most one for a purchase. Asked again, its answer may be that of the first time: how the
+        machine is now, `describe` says."""
 
     async def describe(self, market_id: str) -> Sequence[Machine]:
         """All machines with this market's tag, the terminated ones as long as the provider shows them."""

@@ -1,0 +1,210 @@
+"""Backends: the accounts at providers that operators connect, with sealed credentials and caps."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, Protocol
+
+from windrow_master.hybrid.backends.port import Backend, Doubtful, Finding, MachineOffer, Refused, RefusedFor, Wanted
+from windrow_master.hybrid.purchases.costs import MARGIN_PERCENT_MAX, check_is_capped
+from windrow_master.hybrid.purchases.model import BACKENDS_MAX, BackendRow, Caps
+from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
+from windrow_master.identity.model import Principal
+from windrow_master.store.store import Store
+from windrow_master.store.unit import UnitOfWork
+from windrow_master.work_queue import WorkQueue
+from windrow_proto.errors import Conflict, InvalidInput, NoCapacity, NotFound, TooMany, Unavailable, WindrowError
+from windrow_proto.ports import Clock
+from windrow_proto.sealed import SealKey, seal_values
+
+PURPOSE: Final = "credentials of backend "
+"""For which credentials are sealed; the backend's name follows."""
+_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,62}")
+_NONE: Final = "There is no such backend. List them: windrow backend ls"
+
+
+class Kind(Protocol):
+    """A kind of backend, as backends/kinds.py declares it."""
+
+    def read(self, settings: Mapping[str, str], secrets: Mapping[str, str]) -> object:
+        """Check its fields. Raises InvalidInput."""
+
+
+Open = Callable[[str, Mapping[str, str], Mapping[str, str]], Backend]
+"""Makes a connection of a kind from settings and secrets; it asks nobody yet."""
+
+
+class BackendService:
+    """The backends of this market, and one connection to each that is used."""
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        seal_key: SealKey,
+        kinds: Mapping[str, Kind],
+        open_backend: Open,
+        reachability: Callable[[], Finding],
+    ) -> None:
+        """reachability: whether a machine outside could reach this Master."""
+        self._store, self._clock, self._seal_key, self._kinds = store, clock, seal_key, kinds
+        self._open_backend, self._reachability = open_backend, reachability
+        self._opened: dict[str, tuple[tuple[object, ...], Backend]] = {}
+        self.queue: Final[WorkQueue[str]] = WorkQueue(clock)
+        """The names of the backends to look at."""
+
+    async def add(
+        self,
+        principal: Principal,
+        name: str,
+        kind: str,
+        settings: Mapping[str, str],
+        secrets: Mapping[str, str],
+        caps: Caps,
+        margin_percent: int = 0,
+    ) -> BackendRow:
+        """Connect one. Raises InvalidInput, Conflict where the name is taken, TooMany."""
+        if not _NAME.fullmatch(name):
+            raise InvalidInput("name: It has 1 to 63 small letters, digits and dashes, a letter first.", subject="name")
+        if kind not in self._kinds:
+            raise InvalidInput(f"kind: It is one of {', '.join(sorted(self._kinds))}.", subject="kind")
+        self._kinds[kind].read(settings, secrets)
+        _check(caps, margin_percent)
+        sealed = seal_values(self._seal_key.public, secrets, PURPOSE + name) if secrets else None
+
+        def change(uow: UnitOfWork) -> BackendRow:
+            rows = uow[BackendRepository]
+            if rows.get(name) is not None:
+                raise Conflict(f"There is a backend {name} already. Take another name.", subject=name)
+            if len(rows.all()) >= BACKENDS_MAX:
+                raise TooMany(f"There are {BACKENDS_MAX} backends. Remove some: windrow backend rm NAME")
+            row = BackendRow(
+                name=name,
+                kind=kind,
+                settings=dict(settings),
+                sealed=sealed,
+                caps=caps,
+                margin_percent=margin_percent,
+                created_at_ns=uow.now_wall_ns,
+            )
+            rows.save(row)
+            _tell(uow, principal, "added", row, f"The backend {name} was connected: {kind}")
+            uow.after_commit(lambda: self.queue.add(name))
+            return row
+
+        return await self._store.write(change, name="backend.add")
+
+    async def list(self) -> Sequence[BackendRow]:
+        """All, by name."""
+        return await self._store.read(lambda uow: uow[BackendRepository].all())
+
+    async def get(self, name: str) -> BackendRow:
+        """One. Raises NotFound."""
+        return await self._store.read(lambda uow: find_backend(uow, name))
+
+    async def set_caps(
+        self, principal: Principal, name: str, caps: Caps, margin_percent: int | None = None
+    ) -> BackendRow:
+        """Replace the caps. What runs goes on: a cap that is passed already only refuses new machines. Raises NotFound,
+        InvalidInput."""
+        _check(caps, margin_percent or 0)
+
+        def change(uow: UnitOfWork) -> BackendRow:
+            known = find_backend(uow, name)
+            margin = known.margin_percent if margin_percent is None else margin_percent
+            row = replace(known, caps=caps, margin_percent=margin)
+            if row.caps.currency != known.caps.currency and uow[PurchaseRepository].machines(name):
+                raise Conflict(f"{name} has machines that are paid in {known.caps.currency}. End them first.")
+            uow[BackendRepository].save(row)
+            _tell(uow, principal, "changed", row, f"The caps of the backend {name} were changed")
+            return row
+
+        return await self._store.write(change, name="backend.cap")
+
+    async def remove(self, principal: Principal, name: str) -> None:
+        """Forget one and its credentials. Raises NotFound, Conflict while it has machines: nobody could end them."""
+
+        def change(uow: UnitOfWork) -> None:
+            row = find_backend(uow, name)
+            if living := len(uow[PurchaseRepository].machines(name)):
+                said = (
+                    f"{name} has {living} purchases that are not over. End them first: windrow backend stop-all {name}"
+                )
+                raise Conflict(said, subject=name)
+            uow[BackendRepository].remove(name)
+            _tell(uow, principal, "removed", row, f"The backend {name} was removed")
+
+        await self._store.write(change, name="backend.remove")
+        self.queue.drop(name)
+        known = self._opened.pop(name, None)
+        if known is not None:
+            await known[1].close()
+
+    async def check(self, principal: Principal, name: str) -> Sequence[Finding]:
+        """Look at credentials, permissions, quota and whether a machine could reach this Master; buys nothing. The
+        findings are kept. Raises NotFound, and what `said` makes of a refusal."""
+        backend = self.opened(await self.get(name))
+        try:
+            found = (*await backend.check(), self._reachability())
+        except (Refused, Doubtful) as error:
+            raise said(error, name) from error
+
+        def change(uow: UnitOfWork) -> None:
+            known = find_backend(uow, name)
+            uow[BackendRepository].save(replace(known, findings=found, checked_at_ns=uow.now_wall_ns))
+            uow.audit(principal.actor, "backend.check", f"backend/{name}", "asked for")
+
+        await self._store.write(change, name="backend.check")
+        return found
+
+    async def offers(self, name: str, wanted: Wanted) -> Sequence[MachineOffer]:
+        """The machines that could be had now. Raises NotFound, and what `said` makes of a refusal."""
+        backend = self.opened(await self.get(name))
+        try:
+            return await backend.offers(wanted)
+        except (Refused, Doubtful) as error:
+            raise said(error, name) from error
+
+    def opened(self, row: BackendRow) -> Backend:
+        """The connection to a backend, made when it is first used."""
+        made_of = (row.kind, tuple(sorted(row.settings.items())), row.sealed)
+        known = self._opened.get(row.name)
+        if known is None or known[0] != made_of:
+            secrets = {} if row.sealed is None else self._seal_key.open_values(row.sealed, PURPOSE + row.name)
+            known = self._opened[row.name] = made_of, self._open_backend(row.kind, row.settings, secrets)
+        return known[1]
+
+
+def find_backend(uow: UnitOfWork, name: str) -> BackendRow:
+    """One backend. Raises NotFound."""
+    row = uow[BackendRepository].get(name)
+    if row is None:
+        raise NotFound(_NONE, subject=name[:64])
+    return row
+
+
+def said(error: Refused | Doubtful, name: str) -> WindrowError:
+    """A provider's refusal, or its silence, as an error for whoever asked."""
+    if isinstance(error, Doubtful):
+        return Unavailable(f"{name} does not answer: {str(error)[:300]}", subject=name)
+    text = f"{name} refuses ({error.reason}): {error.said[:300]}"
+    if error.reason is RefusedFor.CAPACITY:
+        return NoCapacity(text, subject=name)
+    return Conflict(text, subject=name)
+
+
+def _check(caps: Caps, margin_percent: int) -> None:
+    check_is_capped(caps)
+    if not 0 <= margin_percent <= MARGIN_PERCENT_MAX:
+        raise InvalidInput(f"margin_percent: It is from 0 to {MARGIN_PERCENT_MAX}.", subject="margin_percent")
+
+
+def _tell(uow: UnitOfWork, principal: Principal, action: str, row: BackendRow, text: str) -> None:
+    fields = {"kind": row.kind, "caps": json.dumps({k: v for k, v in _caps(row.caps).items() if v is not None})}
+    uow.audit(principal.actor, f"backend.{action}", f"backend/{row.name}", "asked for", fields)
+    uow.event(f"backend.{action}", (f"backend/{row.name}",), text, actor=principal.actor)
+
+
+def _caps(caps: Caps) -> dict[str, object]:
+    return {name: getattr(caps, name) for name in Caps.__slots__}

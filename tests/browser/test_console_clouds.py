@@ -1,0 +1,130 @@
+"""Clouds in the console: what is owed, backends against their caps, and a machine that is bought, seen and ended."""
+
+import json
+from collections.abc import Callable
+
+from playwright.async_api import Page, expect
+
+from tests.browser.axe import axe_source, violations
+from tests.browser.pretend_clouds import add_clouds
+from tests.browser.pretend_master import Served
+from tests.browser.test_console_states import signed_in
+from tests.browser.width import DESK, PHONE, wider_than_window
+
+Pretend = Callable[..., Served]
+
+
+async def test_a_backend_is_added_checked_and_a_machine_bought_and_ended_by_mouse(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    await signed_in(page, served, "/clouds")
+    await expect(page.get_by_text("No backends")).to_be_visible()
+    await page.get_by_role("button", name="Add a backend").click()
+    await dialog.get_by_label("Name", exact=True).fill("aws")
+    await dialog.get_by_label("Region", exact=True).fill("eu-central-1")
+    await dialog.get_by_label("Aws secret access key").fill("top-secret")
+    await expect(dialog.get_by_role("button", name="Add the backend")).to_be_disabled()
+    await dialog.get_by_label("Per day (USD)").fill("40")
+    await dialog.get_by_role("button", name="Show API and CLI call").click()
+    for shown in ("HTTP call", "windrow command"):
+        assert "top-secret" not in await dialog.get_by_label(shown, exact=True).inner_text()
+    async with page.expect_request(lambda one: one.method == "POST") as sent:
+        await dialog.get_by_role("button", name="Add the backend").click()
+    asked = json.loads((await sent.value).post_data or "null")
+    assert asked["secrets"] == {"aws_secret_access_key": "top-secret"}
+    backend = page.get_by_role("row").filter(has_text="ec2, tested: emulator")
+    await expect(backend).to_contain_text("Not checked")
+
+    await page.get_by_role("button", name="Change aws").click()
+    await page.get_by_role("menuitem", name="Check").click()
+    await expect(dialog).to_contain_text("no machine outside could join it")
+    await page.keyboard.press("Escape")
+    await expect(backend).to_contain_text("Wrong: reachability")
+
+    await page.get_by_role("button", name="Buy a machine").click()
+    await dialog.get_by_label("GPU").fill("a10g")
+    await dialog.get_by_label("Sold as").select_option("Spot")
+    await expect(dialog.get_by_label("Offer")).to_contain_text("0.4212 USD/h · 1 × a10g · spot · eu-central-1a")
+    await expect(dialog.get_by_test_id("most")).to_contain_text("about 3.37 USD")
+    await dialog.get_by_role("button", name="Buy", exact=True).click()
+    bought = page.get_by_role("row").filter(has_text="1 × a10g")
+    await expect(bought).to_contain_text("Wanted")
+    await bought.get_by_role("button", name="End").click()
+    await dialog.get_by_role("button", name="End the purchase").click()
+    await expect(bought).to_contain_text("Ending")
+    await expect(bought.get_by_role("button", name="End")).to_be_disabled()
+
+
+async def test_what_is_owed_is_shown_against_caps_and_what_ended_beside_it(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    await expect(page.get_by_test_id("owed")).to_have_text(
+        "2.52USD per hour, now36.48USD today (UTC)212.09USD in all4machines are paid for"
+    )
+    aws = page.get_by_role("row").filter(has_text="aws").first
+    await expect(aws.get_by_role("meter", name="Today")).to_have_attribute("aria-valuenow", "91")
+    await expect(aws).to_contain_text("36.48 of 40.00 USD")
+    await expect(page.get_by_role("row").filter(has_text="Doubtful")).to_contain_text("0.00 USD")
+    await page.get_by_role("tab", name="Ended").click()
+    await expect(page.get_by_role("row").filter(has_text="Gone")).to_contain_text("its time is over")
+    await expect(page.get_by_role("row").filter(has_text="Refused")).to_contain_text("no capacity for g5.xlarge")
+
+
+async def test_a_sweep_says_what_it_ended_and_a_refused_removal_why(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    change = page.get_by_role("button", name="Change aws")
+    await change.click()
+    await page.get_by_role("menuitem", name="Sweep").click()
+    await dialog.get_by_role("button", name="Sweep", exact=True).click()
+    await expect(dialog.get_by_role("status")).to_contain_text("1 ended, 1 left alone.")
+    await page.keyboard.press("Escape")
+    await change.click()
+    await page.get_by_role("menuitem", name="Remove").click()
+    await dialog.get_by_label("Type aws to confirm").fill("aws")
+    await dialog.get_by_role("button", name="Remove the backend").click()
+    await expect(dialog.get_by_role("alert")).to_contain_text("windrow backend stop-all aws")
+
+
+async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Add a backend").click()
+    await dialog.get_by_label("Kind").select_option("ssh")
+    await dialog.get_by_label("Name", exact=True).fill("box")
+    for label, value in (("Address", "192.0.2.7"), ("Host key", "ssh-ed25519 AAAA"), ("Price per hour", "0.85")):
+        await dialog.get_by_label(label, exact=True).fill(value)
+    await dialog.get_by_label("Private key").fill("-----BEGIN-----\nx\n-----END-----")
+    await dialog.get_by_label("In all (EUR)").fill("100")
+    async with page.expect_request(lambda one: one.method == "POST") as sent:
+        await dialog.get_by_role("button", name="Add the backend").click()
+    asked = json.loads((await sent.value).post_data or "null")
+    assert asked["secrets"] == {"private_key": "-----BEGIN-----\nx\n-----END-----"}
+
+
+async def test_an_auditor_reads_and_changes_nothing(page: Page, pretend: Pretend) -> None:
+    served = pretend()
+    served.world.roles = ("auditor",)
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    await expect(page.get_by_text("36.48 of 40.00 USD")).to_be_visible()
+    for name in ("Add a backend", "Buy a machine", "Change aws", "End 1"):
+        await expect(page.get_by_role("button", name=name)).to_have_count(0)
+
+
+async def test_the_page_with_all_that_it_can_show_breaks_no_rule_of_wcag_and_fits_a_phone(
+    page: Page, pretend: Pretend
+) -> None:
+    served, found, axe = pretend(), list[str](), axe_source()
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    for tab, said in (("now", "lab-box"), ("ended", "its time is over")):
+        await page.goto(f"{served.url}/clouds?tab={tab}")
+        await expect(page.get_by_text(said).first).to_be_visible()
+        found += await violations(page, axe)
+        await page.set_viewport_size(PHONE)
+        if wide := await wider_than_window(page):
+            found.append(f"{tab} is wider than a phone: {wide}")
+        await page.set_viewport_size(DESK)
+    assert found == []
