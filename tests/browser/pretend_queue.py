@@ -88,7 +88,10 @@ def add_queue(world: World) -> None:
         queued(job_id(1), "hotfix-eval", 1, OTHER, **urgent),
         queued(job_id(2), "train-resnet", 2),
         queued(
-            job_id(3), "sweep-learning-rates", 3, why="3rd in the queue: gpu-7 is reserved for it from about 14:20 UTC."
+            job_id(3),
+            "sweep-learning-rates",
+            3,
+            why="3rd in the queue: it has a reservation on gpu-7 from about 14:20 UTC.",
         ),
         queued("cluster_019a0000-2222-7000-8000-000000000777", "notebook-of-the-week", 4, **machine),
         queued(job_id(4), "nightly-report", None),

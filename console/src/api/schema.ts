@@ -1090,7 +1090,7 @@ export interface EstimateOut {
   low_at: string;
   /** RFC 3339 in UTC, with milliseconds */
   high_at: string;
-  /** In UTC: `14:20 ± 6 min` */
+  /** `14:20 UTC ± 6 min` */
   words: string;
 }
 
@@ -1211,7 +1211,7 @@ export interface FactorOut {
 export interface FactorsOut {
   /** 0 urgent, 1 normal, 2 low, 3 spot: lower is first */
   priority_class: number;
-  /** From the organisation down: whether it holds its guaranteed share already, which is later */
+  /** From the organisation down: whether it holds its guaranteed share, or has none, which is later */
   is_above: boolean[];
   /** From the organisation down: its recent use by its weight; less is first */
   usage: number[];
@@ -3688,6 +3688,7 @@ export interface QueuedOut {
   id: string;
   /** job or machine */
   kind: string;
+  /** Of one of an array with its index: `train[3]` */
   name: string;
   account_id: string;
   /** The name of the project */
@@ -3699,7 +3700,7 @@ export interface QueuedOut {
   state: Waits;
   /** In the whole queue, from 1; null: it is not ready, or behind the first 1,000 */
   place: number | null;
-  /** `3rd in the queue, starts 14:20 ± 6 min` */
+  /** `3rd in the queue, starts 14:20 UTC ± 6 min` */
   summary: string;
   /** Why it still waits */
   why: string;

@@ -8,7 +8,7 @@ import { Panel, ProblemNote, TYPING_MS, Waiting } from "../parts/page.tsx";
 import { Simulated, TestMoney } from "../parts/state.tsx";
 import { Fit } from "./Fit.tsx";
 import { type Draft, toRequest } from "./request.ts";
-import { clusterChange } from "./ways.ts";
+import { clusterChange, waitText } from "./ways.ts";
 
 /** Dimmed while it is of another choice than the form's: the quote of this one is asked for. */
 export function OfBefore({ is, children }: { is: boolean; children: ReactNode }) {
@@ -60,6 +60,11 @@ export function Quote({
               currency={me.data?.balance.currency ?? ""}
               use={(changes) => change(clusterChange(changes))}
             />
+            {plan.refusal && waitText(plan.refusal.is_possible, request.wait_seconds) && (
+              <Text size="sm" mt="sm">
+                {waitText(plan.refusal.is_possible, request.wait_seconds)}
+              </Text>
+            )}
           </OfBefore>
         ) : (
           sound && <Waiting />

@@ -2,7 +2,13 @@ import { expect, it } from "vitest";
 import { asJobCommand, BLANK_JOB, toJob } from "../jobs/jobs.ts";
 import { GIB } from "../parts/format.ts";
 import { asCommand, BLANK, toDraft, toRequest } from "./request.ts";
-import { clusterChange, jobChange } from "./ways.ts";
+import { clusterChange, jobChange, waitText } from "./ways.ts";
+
+it("says what waiting does for a request that fits nowhere now, unless no host will ever do", () => {
+  expect(waitText(true, 3600)).toContain("will wait");
+  expect(waitText(true, undefined)).toContain("Wait for a place");
+  expect(waitText(false, 3600)).toBe("");
+});
 
 it("makes a cluster's form ask for what the way says", () => {
   const draft = {

@@ -39,6 +39,14 @@ const OF_A_JOB: Record<string, (value: unknown) => Partial<JobDraft>> = {
   ...PLACE_CHANGES,
 };
 
+/** What waiting would do for a request that fits nowhere now; "" where it would not help. */
+export const waitText = (isPossible: boolean, waitSeconds: number | null | undefined): string =>
+  !isPossible
+    ? ""
+    : waitSeconds
+      ? "It will wait in the queue, and starts by itself when there is a place."
+      : "Or let it wait in the queue: fill in Wait for a place.";
+
 export const clusterChange = (changes: Changes): Partial<Draft> => change(changes, OF_A_CLUSTER);
 
 export const jobChange = (changes: Changes): Partial<JobDraft> => change(changes, OF_A_JOB);

@@ -15,7 +15,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.event_names import as_told
 from windrow_master.api.names import host_of
 from windrow_master.api.paging import time_or_none
-from windrow_master.api.queue_routes import QueuedOut, standing_json
+from windrow_master.api.queue_routes import QueuedOut, label, standing_json
 from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
@@ -125,7 +125,8 @@ async def _subject(services: Services, principal: Principal, entry_id: str) -> _
         job, waits = view.job, view.job.state in PLACEABLE or view.job.state is JobState.SUBMITTED
         last = job.attempts[-1].cluster_id if job.attempts and not waits else None
         where = None if last is None else ClusterId(last)
-        about = (entry_id, "job", job.name, job.state.value, job.account_id)
+        name = label(job.name, job.array_index if job.request.array_size else None)
+        about = (entry_id, "job", name, job.state.value, job.account_id)
         return _Subject(*about, cluster_request(job), waits, where, view.refusal)
     cluster = (await services.clusters.get(principal, ClusterId(entry_id))).cluster
     waits, refusal = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED), None

@@ -25,13 +25,18 @@ from windrow_proto.errors import InvalidInput, NotFound
 route = Routes("queue")
 
 
+def label(name: str, index: int | None) -> str:
+    """The name of a job as people see it. index: of one of an array."""
+    return name if index is None else f"{name}[{index}]"
+
+
 class EstimateOut(Out):
     """When an entry is expected to start: 80 % of such intervals hold."""
 
     start_at: Annotated[Time, Read("start_ns")]
     low_at: Annotated[Time, Read("low_ns")]
     high_at: Annotated[Time, Read("high_ns")]
-    words: Annotated[str, Field(description="In UTC: `14:20 ± 6 min`")]
+    words: Annotated[str, Field(description="`14:20 UTC ± 6 min`")]
 
 
 class FactorsOut(Out):
@@ -40,7 +45,9 @@ class FactorsOut(Out):
     priority_class: Annotated[int, Field(description="0 urgent, 1 normal, 2 low, 3 spot: lower is first")]
     is_above: Annotated[
         list[bool],
-        Field(description="From the organisation down: whether it holds its guaranteed share already, which is later"),
+        Field(
+            description="From the organisation down: whether it holds its guaranteed share, or has none, which is later"
+        ),
     ]
     usage: Annotated[
         list[float], Field(description="From the organisation down: its recent use by its weight; less is first")
@@ -57,7 +64,11 @@ class QueuedOut(Out):
 
     id: Annotated[str, Field(description="Of the job, or of the machine"), Read("entry.entry_id")]
     kind: Annotated[str, Field(description="job or machine")]
-    name: Annotated[str, Read("entry.name")]
+    name: Annotated[
+        str,
+        Field(description="Of one of an array with its index: `train[3]`"),
+        Read(lambda one: label(one.entry.name, one.entry.index if one.entry.array else None)),
+    ]
     account_id: Annotated[str, Read("entry.leaf")]
     project: Annotated[str | None, Field(description="The name of the project")]
     priority_class: Annotated[
@@ -70,7 +81,7 @@ class QueuedOut(Out):
     place: Annotated[
         int | None, Field(description="In the whole queue, from 1; null: it is not ready, or behind the first 1,000")
     ]
-    summary: Annotated[str, Field(description="`3rd in the queue, starts 14:20 ± 6 min`")]
+    summary: Annotated[str, Field(description="`3rd in the queue, starts 14:20 UTC ± 6 min`")]
     why: Annotated[str, Field(description="Why it still waits")]
     estimate: Annotated[EstimateOut | None, Field(description="Null: nothing is known yet")]
     factors: FactorsOut

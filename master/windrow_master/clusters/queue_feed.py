@@ -44,15 +44,22 @@ PAST_MAX: Final = 20_000
 
 
 class TierCosts(Mapping[str, int]):
-    """The cost of a card by tier, in permille of the reference tier's; of any tier that is asked for."""
+    """The cost of a card by tier, in permille of the reference tier's; of any tier that is asked for. Without a tier,
+    of the cheapest card that was seen on a host: what may run on any counts no more than it has to while it waits."""
 
     def __init__(self, market: MarketService) -> None:
         self._market = market
         self._known: dict[str, int] = {}
+        self._least = 0
+
+    def seen(self, tiers: Iterable[str]) -> None:
+        """Hosts have cards of these tiers."""
+        for tier in tiers:
+            self._least = min(self._least or self[tier], self[tier])
 
     def __getitem__(self, tier: str) -> int:
         if not tier:
-            raise KeyError(tier)
+            return max(1, self._least)
         if tier not in self._known:
             price, whole = self._market.suggested(tier), self._market.suggested(REFERENCE_TIER)
             self._known[tier] = max(1, MILLI * price // whole)
@@ -216,6 +223,7 @@ class QueueFeed:
             tiers = dict[str, int]()
             for slot in cards:
                 tiers[slot.tier] = tiers.get(slot.tier, 0) + MILLI
+            self._costs.seen(tiers)
             self._count(host_id, cost(tiers, size[1], size[2], self._costs))
         else:
             self._count(host_id, NOTHING)

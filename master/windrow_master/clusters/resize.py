@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import end_limits, quota_use, stopping
+from windrow_master.clusters.ceilings import Ceilings
 from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.kinds import multi_host
 from windrow_master.clusters.launch import Launcher
@@ -33,8 +34,16 @@ RESIZED = (ClusterKind.RAY, ClusterKind.DASK)
 class Resizer:
     """Changes how many hosts a cluster has."""
 
-    def __init__(self, market: MarketService, meeter: Meeter, launcher: Launcher, lifecycle: ClusterLifecycle) -> None:
+    def __init__(
+        self,
+        market: MarketService,
+        meeter: Meeter,
+        launcher: Launcher,
+        lifecycle: ClusterLifecycle,
+        ceilings: Ceilings,
+    ) -> None:
         self._market, self._meeter, self._launcher, self._lifecycle = market, meeter, launcher, lifecycle
+        self._ceilings = ceilings
 
     def resize(
         self,
@@ -92,6 +101,7 @@ class Resizer:
         if isinstance(found, Refusal):
             return eviction(found)
         quota_use.check_at(uow, quotas.of(uow, cluster.account_id), cluster.request, found, is_more=True)
+        self._ceilings.check(uow, cluster.account_id, cluster.request, found)
         met = self._meeter.met(uow, cluster, members, found)
         if isinstance(met, Look):
             return met

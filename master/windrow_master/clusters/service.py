@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, TypeVar
 
 from windrow_master.clusters import end_limits, environments, quota_use, stopping
+from windrow_master.clusters.ceilings import Ceilings
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.due import DueClusters
@@ -54,6 +55,7 @@ from windrow_master.market.service import LEASE_NS, MarketService, Renewal
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal, Verdict
 from windrow_master.queue import quotas
+from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import QuotaItem
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
@@ -135,12 +137,13 @@ class ClusterService:
         self._faults = Boundary("cluster", DATABASE_FAULTS)
         self._launcher = Launcher(fleet, seal_key, secrets, service_place)
         self._meeter = Meeter(fleet, self._placer, reachability)
-        self._starter = Starter(market, self._placer, self._launcher, self._meeter)
+        self._ceilings = Ceilings(queue)
+        self._starter = Starter(market, self._placer, self._launcher, self._meeter, self._ceilings)
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
         self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
         mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
         self._due = DueClusters(store, clock, market, self.lifecycle, mender, proofs, reachability, self._faults)
-        self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle)
+        self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle, self._ceilings)
 
     def touch(self, cluster_id: ClusterId) -> None:
         """Something about a cluster is worth showing."""
@@ -176,6 +179,7 @@ class ClusterService:
                 proofs_on = answer.proofs_on
                 answer = answer.without_proofs
             quota_use.check_at(uow, limits, request, answer)
+            self._ceilings.check(uow, principal.account_id, request, answer)
             self._market.check_limits(uow, principal.account_id, principal.spenders, answer.price_per_hour)
             hold = self._market.first_hold(answer.price_per_hour)
             return Preview(answer.members, hold, balance, proofs_on=proofs_on)
@@ -193,7 +197,7 @@ class ClusterService:
         is_proof: bool = False,
         login: RegistryLogin | None = None,
         budget: Microcents | None = None,
-        but: frozenset[HostId] = frozenset(),
+        but: frozenset[HostId] | None = None,
     ) -> tuple[Operation, ClusterView]:
         """Rent and start, or raise Refused with the reasons, InsufficientFunds, SpendingLimitReached, QuotaExceeded,
         InvalidInput (BudgetTooSmall among them), or DiskFull where the Master has no space for more.
@@ -201,7 +205,8 @@ class ClusterService:
         key: the request's Idempotency-Key; the same one again answers with the cluster that it made. is_proof: the
         Master tries a host, at most at the suggested price; it gives way to whoever finds no capacity because of it.
         login: for one pull of its image on each host, sealed to it; it is no part of the request, and is not kept.
-        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out.
+        budget: for a job, what it may still cost; None: as was asked. but: hosts that are left out; None: those kept
+        for what waits.
 
         One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
@@ -210,10 +215,15 @@ class ClusterService:
         require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
         if may_wait and len(self.waiting):
             return await self._enqueue(principal, request, key, "Others wait before it.")
+        is_in_turn = but is not None or is_proof
+        kept = frozenset[HostId]() if is_in_turn else self.waiting.kept(principal.account_id, request)
+        out = but or kept
         try:
-            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, but))
+            return await self._meeting_needs(lambda: self._order(principal, request, key, is_proof, login, budget, out))
         except (NoCapacity, QuotaExceeded) as refused:
             if not may_wait:
+                if kept and isinstance(refused, NoCapacity) and not refused.retryable:
+                    raise NoCapacity(f"{NotNow.by(refused, kept).said} Wait for your turn: --wait") from None
                 raise
             return await self._enqueue(principal, request, key, refused.detail or refused.code)
 

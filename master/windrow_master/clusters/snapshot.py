@@ -17,10 +17,11 @@ from windrow_master.clusters.repository import ClusterRepository, Committed, Wor
 from windrow_master.clusters.request import placement_request
 from windrow_master.clusters.whereabouts import Whereabouts
 from windrow_master.clusters.yielding import retried, vacated
-from windrow_master.fleet.availability import Availability, slot_shown
+from windrow_master.fleet.availability import UNVERIFIED, Availability, slot_shown
 from windrow_master.fleet.model import CPU_KIND, NO_BYTES, AdminState, Host, LinkState, Slot, VerifyState
 from windrow_master.fleet.service import FleetService, is_back_soon
 from windrow_master.fleet.slices import with_one_cpu_slot
+from windrow_master.fleet.states import SlotState
 from windrow_master.market.classes import Known, MachineClass, Wanted, classes, with_end
 from windrow_master.market.model import PROOF_ACCOUNT, Listing, Offer
 from windrow_master.market.service import MarketService, PriceBook
@@ -287,6 +288,8 @@ def _taken(slot: Slot) -> str | None:
     if slot.is_offered:
         # A slot without a tier has no price yet: its host has joined and not said what it is.
         return None if slot.tier else _UNGRADED
+    if slot.state is SlotState.FAULTED:
+        return f"{_BROKEN}{slot.unavailable or UNVERIFIED}"
     return f"{_BROKEN}{slot.unavailable}" if slot.unavailable else f"in use, {slot.state.value}"
 
 

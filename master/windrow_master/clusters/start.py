@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import end_limits, quota_use
+from windrow_master.clusters.ceilings import Ceilings
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.launch import Launcher
@@ -35,8 +36,11 @@ REASON_MAX = 400
 class Starter:
     """Starts clusters."""
 
-    def __init__(self, market: MarketService, placer: Placer, launcher: Launcher, meeter: Meeter) -> None:
+    def __init__(
+        self, market: MarketService, placer: Placer, launcher: Launcher, meeter: Meeter, ceilings: Ceilings
+    ) -> None:
         self._market, self._placer, self._launcher, self._meeter = market, placer, launcher, meeter
+        self._ceilings = ceilings
 
     def placed(
         self,
@@ -96,7 +100,9 @@ class Starter:
         if isinstance(found, Refusal):
             return eviction(found)
         quota_use.check_at(uow, limits, request, found)
-        if is_proof:
+        if not is_proof:
+            self._ceilings.check(uow, account_id, request, found)
+        else:
             found = replace(found, members=tuple(self._fair(member) for member in found.members))
         network = self._meeter.network(uow, {member.host_id: member.runtime for member in found.members})
         return network if isinstance(network, Look) else Ready(found, network)

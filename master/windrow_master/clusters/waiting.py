@@ -77,6 +77,11 @@ class WaitingClusters:
         """It waits in the queue."""
         self._queue.put(self._entry(cluster), self)
 
+    def kept(self, account_id: AccountId, request: ClusterRequest) -> frozenset[HostId]:
+        """The hosts that a request which does not wait may not have, as they are kept for what does."""
+        entry = entry_of(request, account_id, "", 0, tier_costs={})
+        return frozenset(map(HostId, self._queue.kept(entry)))
+
     async def put_all(self) -> None:
         """Put all that wait by their rows, once at a start."""
         for cluster in await self._store.read(lambda uow: uow[ClusterRepository].queued()):
@@ -102,7 +107,7 @@ class WaitingClusters:
         except StorageFailed:
             raise
         except WindrowError as error:
-            return Refused(error.detail or error.code)
+            return Refused.by(error, closed)
         if view is None:
             return Gone()
         hosts = dict.fromkeys(one.host_id for one in view.workloads)

@@ -47,7 +47,6 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
-    NoCapacity,
     TooLarge,
     TooMany,
     WindrowError,
@@ -71,7 +70,6 @@ TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
 _LIFE_NS: Final = 10**18
 _BUG: Final = "The Master met a bug with this job; it tries again."
-_CLOSED: Final = "Besides, {} hosts are kept for work that comes first, or for maintenance."
 _ENDS: Final = {
     Verdict.SUCCEEDED: JobEvent.SUCCEED,
     Verdict.FAILED: JobEvent.FAIL,
@@ -256,7 +254,7 @@ class JobController:
         """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
         that it has it."""
         job_id = JobId(entry.entry_id)
-        found: Started | Refused | Gone = Refused(_BUG)
+        found: Started | Refused | Gone = Refused(_BUG, is_for_place=False)
         with self._retried(job_id, "place"):
             async with self.placing:
                 found = await self._place(job_id, closed)
@@ -272,10 +270,7 @@ class JobController:
             await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
             return Gone()
         except WindrowError as error:
-            said = error.detail or error.code
-            return Refused(
-                f"{said} {_CLOSED.format(len(closed))}" if closed and isinstance(error, NoCapacity) else said
-            )
+            return Refused.by(error, closed)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:
@@ -311,7 +306,7 @@ class JobController:
         def change(uow: UnitOfWork) -> None:
             for job_id in map(JobId, entry_ids):
                 now = uow[JobRepository].get(job_id)
-                if now is not None and now.state in PLACEABLE and now.reason != said:
+                if now is not None and now.state in PLACEABLE and not now.held_by and now.reason != said:
                     self._transitions.keep(uow, replace(now, reason=said))
 
         await self._store.write(change, name="job.refused")

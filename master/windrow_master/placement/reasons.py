@@ -28,7 +28,9 @@ def here(decision: Decision) -> tuple[str, ...]:
     terms = ", ".join(f"{term} {value} x {getattr(weights, term)}" for term, value in winner.terms.items())
     fitting = [one for one in decision.verdicts if one.score is not None]
     count = len(fitting) + decision.unkept.get(FITS, 0)
-    most = f"the most of {count} hosts that fit" if count > 1 else "and is the only host that fits"
+    is_part = any(str(said).startswith(PASSED_OVER) for said in decision.unkept)
+    which = "that the index named" if is_part else "that fit" if count > 1 else "that fits"
+    most = f"the most of {count} hosts {which}" if count > 1 else f"and is the only host {which}"
     told = [f"{winner.host_name} scores {winner.score}, {most}: {terms}."]
     if decision.others:
         told.append(f"Other members run on {', '.join(one.host_name for one in decision.others)}.")

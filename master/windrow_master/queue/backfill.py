@@ -80,6 +80,7 @@ class Reservation:
     entry: Entry
     start_ns: int
     places: tuple[Place, ...]
+    made_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,10 +258,10 @@ class Profile:
         return sorted(found, key=lambda one: (FOREVER if one.free_ns is None else one.free_ns, one.host_id))
 
     def reserve(self, entry: Entry, run_ns: int | None, now_ns: int, *, is_refused: bool = True) -> Reservation | None:
-        """Keep the places that it can have first; what it has stays until its time has passed. is_refused: it cannot
-        start now, whatever the profile says. None: it fits nowhere."""
+        """Keep the places that it can have first; what it has stays until its time has passed, or the clock was put
+        back. is_refused: it cannot start now, whatever the profile says. None: it fits nowhere."""
         kept = self.reservations.get(entry.entry_id)
-        if kept is not None and kept.start_ns > now_ns:
+        if kept is not None and kept.made_ns <= now_ns < kept.start_ns:
             return kept
         self.unreserve(entry.entry_id)
         pools = dict[str, list[tuple[int, int, _Host]]]()
@@ -324,11 +325,12 @@ class Look:
         tries: int = TRIES,
         is_known: Callable[[Entry], bool] = lambda _: False,
         passed: int = PASSED,
+        reserves: Callable[[Entry], bool] = lambda _: True,
     ) -> None:
-        """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries that
-        are looked at until one starts."""
+        """is_known: an entry was refused before, and nothing has changed since that could help it. passed: entries of
+        each class that are looked at until one starts. reserves: a free host would help an entry that was refused."""
         self._queue, self._profile, self._times, self._now_ns, self._tries = queue, profile, times, now_ns, tries
-        self._is_known, self.passed, self._seen = is_known, passed, 0
+        self._is_known, self._reserves, self.passed, self._seen = is_known, reserves, passed, 0
         self._entries = queue.first(now_ns, passed)
         self._heads: set[PriorityClass] = set()
         self._refused: dict[_Key, int] = {}
@@ -376,13 +378,16 @@ class Look:
                 self._profile.reserve(one.entry, self._times.expected_ns(one.entry), self._now_ns)
 
     def refused(self, entry: Entry) -> None:
-        """There is no place for it now. The first of its class that is refused gets a reservation."""
+        """There is no place for it now. The first of its class that waits for one gets a reservation."""
         self._tries -= 1
         self._refuse(entry)
 
     def _refuse(self, entry: Entry) -> None:
         self._refused[_key(entry)] = _end(0, self._times.expected_ns(entry))
         of, reservations = entry.priority_class, self._profile.reservations
+        if not self._reserves(entry):
+            self._profile.unreserve(entry.entry_id)
+            return
         if of in self._heads:
             return
         self._heads.add(of)
@@ -415,5 +420,5 @@ def _gang(entry: Entry, run_ns: int | None, now_ns: int, firsts: list[tuple[int,
         places = [host.cards(entry, start_ns, _end(start_ns, run_ns), now_ns) for _, _, host in firsts[: at + 1]]
         fit = [one for one in places if one is not None]
         if len(fit) >= entry.need.hosts:
-            return Reservation(entry, start_ns, tuple(fit[: entry.need.hosts]))
+            return Reservation(entry, start_ns, tuple(fit[: entry.need.hosts]), now_ns)
     return None

@@ -159,7 +159,7 @@ def why(
     start, own = f"{ordinal(place)} in the queue" if place else "In the queue", reservations.get(entry_id)
     if own is not None:
         hosts = ", ".join(host_id for host_id, _ in own.places[:3])
-        return f"{start}: {hosts} is reserved for it from about {clock_text(own.start_ns, now_ns)}."
+        return f"{start}: it has a reservation on {hosts} from about {clock_text(own.start_ns, now_ns)}."
     what = _need_text(entry)
     if room is None:
         return f"{start} for {what}."
@@ -186,8 +186,14 @@ def _obstacle(queue: Queue, entry: Entry, state: Waits, now_ns: int) -> str:
         Waits.NEVER: "A job that it comes after has ended in another way: it can never start.",
         Waits.DEPENDENCY: f"Waits for {job_id} {ends}{more}.",
         Waits.BEGIN: f"Begins at {clock_text(entry.begin_ns, now_ns)} at the earliest.",
-        Waits.THROTTLED: f"At most {entry.at_once} of its array run at once, and {queue.running(entry.array)} do.",
+        Waits.THROTTLED: f"At most {entry.at_once} of its array run at once: {_throttle(entry, queue)}.",
     }[state]
+
+
+def _throttle(entry: Entry, queue: Queue) -> str:
+    running = queue.running(entry.array)
+    before = (entry.at_once or 0) - running
+    return f"{running} run, and {before} come before it" if before > 0 else f"{running} run"
 
 
 def _need_text(entry: Entry) -> str:

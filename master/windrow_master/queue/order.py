@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from heapq import heapify, heappop, heappush, heapreplace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import Final
 
 from windrow_master.queue.model import AGE_CAP_NS, NOTHING, PRIORITY_MAX, Amounts, End, Entry, Need, PriorityClass, When
@@ -164,6 +164,14 @@ class Queue:
             self._arrays.setdefault(entry.array, _Array()).admitted.add(entry.entry_id)
         self.shares.start(entry.leaf, entry.cost, now_ns)
 
+    def resized(self, entry: Entry, now_ns: int) -> None:
+        """What runs costs its share more or less from now on: it has another number of hosts."""
+        known = self._running.get(entry.entry_id)
+        if known is not None and known.cost != entry.cost:
+            self.shares.stop(known.leaf, known.cost, now_ns)
+            self.shares.start(known.leaf, entry.cost, now_ns)
+            self._running[entry.entry_id] = replace(known, cost=entry.cost)
+
     def end(self, entry_id: str, now_ns: int, is_ok: bool | None) -> list[str]:
         """Its run is over; None: it is not finished, and is put again by the caller (requeue, preempted). Returns what
         can never start now, since it comes after another end of it."""
@@ -210,13 +218,13 @@ class Queue:
                 self._settle(one, now_ns)
 
     def first(self, now_ns: int, limit: int = FIRST, *, is_capped: bool = True) -> Iterator[Entry]:
-        """The ready entries in the order in which they are to start; over once anything of the queue changes. An entry
-        that would pass the ceiling of a node ends that node's turn, so that nothing smaller keeps it waiting for ever;
-        is_capped False: all, as people see their places."""
+        """The ready entries in the order in which they are to start, so many of each class; over once anything of the
+        queue changes. An entry that would pass the ceiling of a node ends that node's turn, so that nothing smaller
+        keeps it waiting for ever; is_capped False: so many of all, as people see their places."""
         self.wake(now_ns)
         extra: dict[str, Amounts] = {}
-        walks = (entry for one in PriorityClass for entry in self._walk(one, now_ns, extra, is_capped))
-        return islice(walks, limit)
+        walks = (islice(self._walk(one, now_ns, extra, is_capped), limit) for one in PriorityClass)
+        return chain.from_iterable(walks) if is_capped else islice(chain.from_iterable(walks), limit)
 
     def is_ready(self, entry_id: str) -> bool:
         """True if it waits for nothing but a place."""

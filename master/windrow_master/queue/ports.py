@@ -7,6 +7,7 @@ from typing import Protocol
 from windrow_master.queue.backfill import Host
 from windrow_master.queue.model import Amounts, Entry, Need
 from windrow_master.queue.shares import Node
+from windrow_proto.errors import NoCapacity, WindrowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +20,22 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """There is no place for an entry now. said: why, for whoever asked for it."""
+    """There is no place for an entry now. said: why, for whoever asked for it. is_for_place: a host that is freed can
+    help; False of a quota, of money, of a host that is not there: no place is kept for it."""
 
     said: str
+    is_for_place: bool = True
+
+    @classmethod
+    def by(cls, error: WindrowError, closed: frozenset[str]) -> "Refused":
+        """What an attempt to place it has met, on none of the closed hosts, which might have had a place."""
+        said = error.detail or error.code
+        if not isinstance(error, NoCapacity) or not closed:
+            return cls(said, isinstance(error, NoCapacity) and error.retryable)
+        are = "host is" if len(closed) == 1 else "hosts are"
+        kept = f"{len(closed)} {are} kept for work that comes first, or for maintenance"
+        # What was said of the others is no word about these.
+        return cls(f"{said} Besides, {kept}." if error.retryable else f"{kept}, and no other has what this asks for.")
 
 
 @dataclass(frozen=True, slots=True)

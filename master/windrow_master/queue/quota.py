@@ -15,7 +15,7 @@ from windrow_proto.errors import InvalidInput
 from windrow_proto.units import MIB, Microcents, money_text, parse_money
 
 AMOUNT_MAX: Final = 10**17
-_NUMBER: Final = re.compile(r"\d{1,30}(\.\d{1,3})?")
+_NUMBER: Final = re.compile(r"\d{1,30}(\.\d{1,3})?", re.ASCII)
 
 
 class QuotaItem(StrEnum):
@@ -112,6 +112,9 @@ def amount_of(item: QuotaItem, text: str) -> int:
             amount = int((Decimal(text) * 1000).to_integral_exact())
         else:
             amount = int(text) // (MIB if item is QuotaItem.MEMORY else 1)
+            require(
+                "limit", amount > 0 or int(text) == 0, "0, or at least 1 MiB: memory is given in bytes, or as 64GiB"
+            )
     except (ValueError, ArithmeticError):
         raise InvalidInput(f"limit: {text[:40]!r} is no amount of {item}.", subject="limit") from None
     require("limit", 0 <= amount <= AMOUNT_MAX, "0 or more, and less than a million million")

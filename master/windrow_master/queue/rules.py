@@ -46,6 +46,11 @@ def nodes_of(uow: UnitOfWork, node_ids: Iterable[str]) -> list[Node]:
     return list(found.values())
 
 
+def rule_of(uow: UnitOfWork, node_id: str) -> Rule | None:
+    """The rules of a node as people set them; None: nobody has."""
+    return uow[RuleRepository].get(node_id)
+
+
 def may_use_class(uow: UnitOfWork, account_id: AccountId, priority_class: PriorityClass) -> bool:
     """True if entries of a project may have this class: urgent is a grant to it, or to its organisation."""
     if priority_class is not PriorityClass.URGENT:

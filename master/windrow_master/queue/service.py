@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.loops import Boundary, ends_alone, when_due
-from windrow_master.queue.backfill import PASSED, Holder, Look, Profile, Reservation, RunTimes
+from windrow_master.queue.backfill import DRAIN, PASSED, Holder, Look, Profile, Reservation, RunTimes
 from windrow_master.queue.estimate import Estimate, Estimator, Room, room, why
 from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
@@ -39,8 +39,8 @@ RETRIES_MAX: Final = 8
 """Refused shapes that are tried again in one look: half of its tries, so that those in front do not keep others from
 being tried at all."""
 DEEP_MAX: Final = 4096
-"""Entries that a look passes at most: each look that comes to its last one in vain is followed by one of twice as many,
-so that what fits is found behind any number of others. 40 ms."""
+"""Entries of a class that a look passes at most: each that comes to its last one in vain is followed by one of twice as
+many, so that what fits is found behind any number of others. 40 ms a class."""
 ESTIMATE_NS: Final = 30 * SECOND
 ESTIMATE_SOON_NS: Final = 3 * SECOND
 """After the last estimate, where something was put since."""
@@ -60,11 +60,13 @@ _Shape = tuple[Hashable, ...]
 
 @dataclass(slots=True)
 class _Tries:
-    """Of a shape that found no place. pools: where it could run; freed: something was given back there since."""
+    """Of a shape that found no place. pools: where it could run; freed: something was given back there since.
+    is_for_place: as of `Refused`."""
 
     wait_ns: int
     due_ns: int
     pools: frozenset[str]
+    is_for_place: bool
     freed: bool = False
 
 
@@ -222,6 +224,14 @@ class QueueService:
         run_ns = self.times.expected_ns(entry)
         return self.profile.holders(entry, run_ns, self._clock.wall_ns(), host_id)
 
+    def kept(self, entry: Entry) -> frozenset[str]:
+        """The hosts that this may not have now if it does not wait, as they are kept for what does; none while a plan
+        is made."""
+        if self._is_planning or not self.profile.reservations:
+            return frozenset()
+        closed = self.profile.closed(entry, self.times.expected_ns(entry), self._clock.wall_ns())
+        return frozenset(host_id for host_id, hold in closed.items() if hold.by != DRAIN)
+
     def _standing(self, entry_id: str, *, looks: bool) -> Standing:
         """looks: at all hosts, unless that is known since the last change."""
         entry, state = self.queue.entry(entry_id), self.queue.state(entry_id)
@@ -232,13 +242,14 @@ class QueueService:
             self._rooms[key] = room(self.profile, entry, run_ns, now_ns)
         # While a plan is made, the thread has the profile.
         reservations = self._reservations if self._is_planning else self.profile.reservations
+        starts = state is Waits.READY and self.queue.shares.never(entry.leaf, entry.cost) is None
         return Standing(
             entry=entry,
             state=state,
             why=why(self.queue, reservations, self._rooms.get(key), entry_id, place, now_ns),
             factors=self.queue.factors(entry_id, now_ns),
             place=place,
-            estimate=self._estimates.get(entry_id),
+            estimate=self._estimates.get(entry_id) if starts else None,
         )
 
     # --- the loop ----------------------------------------------------------------------------------------------------
@@ -291,14 +302,15 @@ class QueueService:
 
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
-        return Look(self.queue, self.profile, self.times, now_ns, is_known=self._is_known, passed=depth)
+        of = self.queue, self.profile, self.times
+        return Look(*of, now_ns, is_known=self._is_known, passed=depth, reserves=self._reserves)
 
     async def _look(self) -> None:
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
         own = set[str]()
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
-            answer: Started | Refused | Gone = Refused(MET_BUG)
+            answer: Started | Refused | Gone = Refused(MET_BUG, is_for_place=False)
             with self._faults.around(entry.entry_id, "place"):
                 # What is free since the last news is for whoever comes first, who will be tried once more.
                 newer = self._feed.touched() - own if self._is_behind else frozenset[str]()
@@ -313,8 +325,8 @@ class QueueService:
                 self._started(look, entry, answer)
             else:
                 self._is_behind = True
+                self._refuse(entry, answer)
                 look.refused(entry)
-                self._refuse(entry)
                 await self._tell(entry, answer.said)
         is_vain = look.is_at_end and not starts
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
@@ -347,11 +359,15 @@ class QueueService:
         known.freed = False
         return False
 
-    def _refuse(self, entry: Entry) -> None:
+    def _reserves(self, entry: Entry) -> bool:
+        known = self._tries.get(_shape(entry))
+        return known is None or known.is_for_place
+
+    def _refuse(self, entry: Entry, answer: Refused) -> None:
         before = self._tries.get(_shape(entry))
         wait_ns = AGAIN_FIRST_NS if before is None else min(2 * before.wait_ns, AGAIN_MAX_NS)
         due_ns = self._clock.monotonic_ns() + wait_ns
-        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools)
+        self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer.is_for_place)
 
     async def _tell(self, entry: Entry, said: str) -> None:
         """Tell all that are like it why they wait."""
@@ -481,6 +497,7 @@ class QueueService:
                 before[entry_id] = run.entry
                 if len(self._hosts[entry_id]) == 1:
                     self._adopt(run.entry, run.started_ns)
+            self.queue.resized(run.entry, self._clock.wall_ns())
             self.profile.take(run.entry, (host_id, run.cards), run.started_ns, self.times.expected_ns(run.entry))
         self.profile.drain(host_id, *((0, 0) if news.closes_ns is None else (news.closes_ns,)))
         before_ns, closes_ns = self._closes.pop(host_id, FOREVER), news.closes_ns or FOREVER

@@ -228,6 +228,10 @@ class Shares:
         Such a run is never preempted."""
         return any(self._share(one.held.plus(amounts, -1)) * WHOLE < one.node.guarantee for one in self._up(leaf)[:-1])
 
+    def part(self, amounts: Amounts) -> float:
+        """The part of the installation that this is, by its largest amount."""
+        return self._share(amounts)
+
     def standing(self, node_id: str, now_ns: int) -> Standing:
         """The node as people see it."""
         state = self._state(node_id)

@@ -25,7 +25,7 @@ from windrow.cli.queueing import NotThere, Weights, explain_work, queue_rows
 from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, Raw, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
-from windrow.cli.waiting import Wait, WaitCommand, left_queue, wait_part
+from windrow.cli.waiting import Wait, WaitCommand, left_queue, may_wait, wait_part
 from windrow.client import Client
 from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
@@ -194,7 +194,8 @@ def cluster_create(
         )
     if found is None:
         quoting.quoted(lambda: api.plan(request), yes, is_silent=as_json)
-    found = found or api.create_cluster(request | login_part(login), tell=say)
+    with may_wait(wait):
+        found = found or api.create_cluster(request | login_part(login), tell=say)
     started(api, found if no_wait else left_queue(api, found, is_silent=as_json), not no_wait, as_json)
 
 

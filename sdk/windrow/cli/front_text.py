@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from windrow.cli.request import parse_gpu
+from windrow.cli.resolving import job_label
 
 Item = dict[str, Any]
 
@@ -80,9 +81,8 @@ def _ways_in(cluster: Item) -> list[str]:
 
 
 def _of_job(one: Item, cluster: Item) -> Item:
-    index = f"[{one['array_index']}]" if (one.get("request") or {}).get("array_size") else ""
     return {
-        "kind": "job", "id": one["id"], "name": f"{one['name']}{index}", "state": one["state"],
+        "kind": "job", "id": one["id"], "name": job_label(one), "state": one["state"],
         "hosts": hosts_of(cluster), "tier": cluster.get("tier"), "price_per_hour": cluster.get("price_per_hour"),
         "cost_so_far": one.get("cost_so_far"), "created_at": one["created_at"],
         "started_at": cluster.get("started_at"), "ended_at": one.get("ended_at"), "ends_at": cluster.get("ends_at"),

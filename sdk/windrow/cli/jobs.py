@@ -1,6 +1,6 @@
 """`windrow job`: submit a command, a script or a folder; look, hold, follow the log, fetch what it left, cancel."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -74,12 +74,38 @@ Hours = Annotated[
 WAIT_S = 7 * 86_400.0
 AFTER = {"after": "Comes after", "after_any": "After the end of", "after_failure": "After the failure of"}
 """Fields that name jobs, and how they are shown."""
-ENDED = ("Succeeded", "Failed", "Cancelled", "Lost")
+ENDED = resolving.JOB_ENDED
+WAITING = ("Submitted", "Queued", "Migrating")
+"""States in which a job can be held and released."""
+HOLDING = ("Starting", "Running", "Checkpointing")
+GOING = (*WAITING, *HOLDING)
 
 
 def job_id(api: Client, name: str, *, shows: bool = False) -> str:
     """The id of a job, or of the newest of this name; `shows` as for `found`. Raises NotFound, InvalidInput."""
     return resolving.found(api, resolving.JOBS, name, newest=True, shows=shows)
+
+
+def _meant(api: Client, text: str, states: Sequence[str]) -> list[str]:
+    """The ids of the jobs that a verb is about: of the name of an array, all of it in one of these states; else of the
+    newest of this name that has not ended. Raises NotFound, InvalidInput."""
+    found = resolving.found(api, resolving.LIVING_JOBS, text, newest=True)
+    one = api.job(found)
+    if text != one["name"] or not one["request"]["array_size"]:
+        return [found]
+    copies = (job for job in api.items("/jobs", name=text) if job["group_id"] == one["group_id"])
+    return [job["id"] for job in copies if job["state"] in states] or [found]
+
+
+def _acted(context: typer.Context, job: str, verb: str, states: Sequence[str], as_json: bool) -> None:
+    api = client(context)
+    items = [api.request("POST", f"/jobs/{one}/{verb}") for one in _meant(api, job, states)]
+    if as_json:
+        print_json(items if len(items) > 1 else items[0])
+        return
+    said = f"{counted(len(items), 'job')} of {items[0]['name']}: " if len(items) > 1 else ""
+    held = f"held by {items[0]['held_by']}" if items[0]["held_by"] else items[0]["reason"]
+    say(said + state_text(resolving.job_label(items[0]), items[0]["state"], held))
 
 
 def script_command(script: Path) -> list[str]:
@@ -218,7 +244,7 @@ def _code(job: dict[str, Any]) -> int:
 JOBS = Table(
     (
         id_column(),
-        Column("NAME", lambda j: j["name"] + (f"[{j['array_index']}]" if j["request"]["array_size"] else ""), most=24),
+        Column("NAME", resolving.job_label, most=24),
         Column("STATE", lambda j: j["state"], show=state_name),
         Column("EXIT", lambda j: j["exit_code"], 2),
         money_column("COST", lambda j: j["cost_so_far"]),
@@ -384,41 +410,33 @@ def job_wait(
 
 @job_app.command("cancel")
 def job_cancel(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Cancel a job; its log and files so far are kept."""
-    api = client(context)
-    item = api.request("POST", f"/jobs/{job_id(api, job)}/cancel")
-    print_json(item) if as_json else say(state_text(item["name"], item["state"], item["reason"]))
-
-
-def _changed(context: typer.Context, job: str, verb: str, as_json: bool) -> None:
-    api = client(context)
-    item = api.request("POST", f"/jobs/{job_id(api, job)}/{verb}")
-    held = f"held by {item['held_by']}" if item["held_by"] else item["reason"]
-    print_json(item) if as_json else say(state_text(item["name"], item["state"], held))
+    """Cancel a job, or all of an array by its name; logs and files so far are kept."""
+    _acted(context, job, "cancel", GOING, as_json)
 
 
 @job_app.command("hold")
 def job_hold(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Keep a job that waits from starting until it is released."""
-    _changed(context, job, "hold", as_json)
+    """Keep a job that waits from starting until it is released; by the name of an array, all of it that waits."""
+    _acted(context, job, "hold", WAITING, as_json)
 
 
 @job_app.command("release")
 def job_release(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Let a job that was held start in its turn."""
-    _changed(context, job, "release", as_json)
+    """Let a job that was held start in its turn; by the name of an array, all of it that waits."""
+    _acted(context, job, "release", WAITING, as_json)
 
 
 @job_app.command("top")
 def job_top(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Let a job that waits come before the others of its project and class."""
-    _changed(context, job, "top", as_json)
+    """Let a job that waits come before the others of its project and class; by its name, all of an array."""
+    _acted(context, job, "top", WAITING, as_json)
 
 
 @job_app.command("requeue")
 def job_requeue(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """End the attempt of a job and put it back into the queue; it goes on from its newest checkpoint."""
-    _changed(context, job, "requeue", as_json)
+    """End the attempt of a job and put it back into the queue; it goes on from its newest checkpoint; by the
+    name of an array, all of it that runs."""
+    _acted(context, job, "requeue", HOLDING, as_json)
 
 
 @job_app.command("rerun")

@@ -27,6 +27,8 @@ Weights = Annotated[
     typer.Option("--weights", metavar="TERM=NUMBER,..", help="Say what other weights would have chosen: cost=8."),
 ]
 
+LEVELS = ("organisation", "project")
+
 QUEUE = Table(
     (
         Column("PLACE", lambda one: one["place"]),
@@ -39,7 +41,7 @@ QUEUE = Table(
         Column("WHY", lambda one: one["why"], 2, 40),
     ),
     "Nothing waits in the queue.",
-    name=lambda one: one["name"],
+    name=lambda one: one["name"].partition("[")[0],
     states=lambda one: (one["state"],),
     state_words=("held", "no_share", "dependency_never_satisfied", "dependency", "begin", "throttled", "ready"),
     owner=lambda one: one["account_id"],
@@ -76,7 +78,7 @@ def queue_show(context: typer.Context, work: Which, as_json: AsJson = False) -> 
         print_json(queued)
         return
     factors = queued["factors"]
-    usage = zip(factors["usage"], factors["is_above"], strict=True)
+    usage = list(zip(factors["usage"], factors["is_above"], strict=True))
     facts(
         [
             (kind.noun.title(), f"{queued['name']} ({resolving.short(whole)})"),
@@ -86,7 +88,10 @@ def queue_show(context: typer.Context, work: Which, as_json: AsJson = False) -> 
             ("Class", queued["priority_class"]),
             ("Submitted", queued["submitted_at"]),
             *([("Held by", queued["held_by"])] if queued["held_by"] else []),
-            *[("Use", f"{used:.4f}{', over its guarantee' if is_above else ''}") for used, is_above in usage],
+            *[
+                (f"Use of {level}", f"{used:.4f}{'' if is_above else ', below its guarantee, which comes first'}")
+                for level, (used, is_above) in zip(LEVELS[-len(usage) :], usage, strict=True)
+            ],
             ("Points", f"{factors['points']:.2f} = priority {factors['priority']} + age {factors['age']:.2f}"),
             *([("Top", "first of its project")] if factors["is_top"] else []),
         ]

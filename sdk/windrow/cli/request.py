@@ -79,6 +79,12 @@ def parse_begin(text: str, now: datetime) -> str:
     """`18:00` is the next moment at which clocks here say so, after `now`; anything else is as it is."""
     match = _CLOCK.fullmatch(text.strip())
     if match is None:
+        try:
+            datetime.fromisoformat(text)
+        except ValueError:
+            raise InvalidInput(
+                f"--begin {text!r} is not a time. Write for example 18:00, or 2030-01-31T18:00:00Z."
+            ) from None
         return text
     at = now.replace(hour=int(match[1]), minute=int(match[2]), second=0, microsecond=0, tzinfo=None)
     return (at + timedelta(days=at <= now.replace(tzinfo=None))).astimezone().isoformat()

@@ -20,12 +20,14 @@ _WHOLE: Final = re.compile(r"[a-z]{2,12}_[0-9a-f]{32}")
 _CARD: Final = re.compile(r"((?:GPU|MIG|MPS)-[0-9a-f]{8})-[0-9a-f-]+")
 _IN_TEXT: Final = re.compile(r"\b(?:[a-z]{2,12}_[0-9a-f]{32}|(?:GPU|MIG|MPS)-[0-9a-f]{8}-[0-9a-f-]{27})\b")
 _PART: Final = re.compile(r"[0-9a-f]{4}[0-9a-f-]*", re.IGNORECASE)
+_COPY: Final = re.compile(r"\[\d+\]$")
 SHORT: Final = 8
 RANDOM: Final = 16
 """Characters at the end of an id that are random: those before begin with the time, alike in all of a day."""
 CARD_LENGTH: Final = 40
 """Of `GPU-` and a UUID."""
 CANDIDATES_MAX: Final = 8
+JOB_ENDED: Final = ("Succeeded", "Failed", "Cancelled", "Lost")
 
 
 def short(whole: str) -> str:
@@ -59,6 +61,12 @@ def actor_name(actor: str, names: Mapping[str, str] | None) -> str:
     """Who did something: a name; without one the kind and the id."""
     kind, _, one = actor.partition("/")
     return (names or {}).get(one) or (f"{kind} {one}" if one else actor)
+
+
+def job_label(job: Item) -> str:
+    """The name of a job as lists show it: of one of an array with its index, train[3]."""
+    is_copy = (job.get("request") or {}).get("array_size")
+    return f"{job.get('name')}[{job.get('array_index')}]" if is_copy else str(job.get("name"))
 
 
 class Kind(NamedTuple):
@@ -110,7 +118,15 @@ CLUSTERS: Final = Kind(
     has_ended=lambda item: item.get("phase") in ENDED,
     path="/clusters",
 )
-JOBS: Final = Kind("job", "job_", lambda api, name: api.items("/jobs", name=name), path="/jobs")
+JOBS: Final = Kind(
+    "job",
+    "job_",
+    lambda api, name: api.items("/jobs", name=name and _COPY.sub("", name)),
+    names=lambda item: (item.get("name"), job_label(item)),
+    path="/jobs",
+)
+LIVING_JOBS: Final = JOBS._replace(has_ended=lambda item: item.get("state") in JOB_ENDED)
+"""For verbs that end or move jobs: a name means one that has ended only if none goes on."""
 HOSTS: Final = Kind("host", "host_", _hosts, has_ended=lambda item: item.get("admin_state") == "retired")
 GPUS: Final = Kind("gpu", "GPU-", lambda api, _: iter(api.get("/gpus")["items"]), key="uuid", names=lambda item: ())
 RELAYS: Final = Kind("access", "access_", lambda api, _: api.items("/accesses"), names=_relay_names)

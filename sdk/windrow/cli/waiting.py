@@ -1,7 +1,7 @@
 """`--wait`: how long a machine may wait in the queue for its place, and what is said meanwhile."""
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 import typer
@@ -10,6 +10,7 @@ from typer.core import TyperCommand
 from windrow.cli.output import say
 from windrow.cli.request import parse_span
 from windrow.client import Client
+from windrow.errors import ApiProblem
 
 ENDLESS_S: Final = 365 * 86_400
 """The longest wait that the Master takes, which stands for one without end."""
@@ -17,7 +18,6 @@ LATE_S: Final = 60.0
 """For the Master to say that the wait is over."""
 ENDLESS: Final = "endless"
 OPTION: Final = "--wait"
-_SPAN: Final = re.compile(r"\d+(\.\d+)?[smhd]?")
 
 Wait = Annotated[
     str | None,
@@ -36,14 +36,16 @@ class WaitCommand(TyperCommand):
 
 
 def with_value(args: Sequence[str]) -> list[str]:
-    """The words with the value of --wait in its own word: --wait=2h, --wait=endless."""
+    """The words with the value of --wait in its own word: --wait=2h, --wait=endless. A word that follows it is its
+    value, also one that is no time, unless it can only be the first of the command."""
     found, rest = list[str](), list(args)
     while rest:
         word = rest.pop(0)
         if word == "--":
             return [*found, word, *rest]
         if word == OPTION:
-            word = f"{word}={rest.pop(0) if rest and _SPAN.fullmatch(rest[0]) else ENDLESS}"
+            is_value = rest and not rest[0].startswith("-") and ("--" in rest or rest[0][:1].isdigit())
+            word = f"{word}={rest.pop(0) if is_value else ENDLESS}"
         found.append(word)
     return found
 
@@ -53,6 +55,17 @@ def wait_part(wait: str | None) -> dict[str, Any]:
     if wait is None:
         return {}
     return {"wait_seconds": ENDLESS_S if wait == ENDLESS else parse_span(wait)}
+
+
+@contextmanager
+def may_wait(wait: str | None) -> Iterator[None]:
+    """Has a refusal for want of a free place say how to wait for one, unless that was asked for."""
+    try:
+        yield
+    except ApiProblem as problem:
+        if wait is None and problem.code == "no_capacity" and problem.retryable:
+            problem.lines.append("Or wait in the queue until there is a place: --wait, or --wait 2h")
+        raise
 
 
 def left_queue(api: Client, cluster: dict[str, Any], *, is_silent: bool) -> dict[str, Any]:

@@ -14,7 +14,9 @@ from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.queue_feed import CLOSED, TERMS_EVERY_NS, QueueFeed
 from windrow_master.clusters.snapshot import Placer
-from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.fleet.availability import UNVERIFIED
+from windrow_master.fleet.repository import SlotRepository
+from windrow_master.fleet.states import AdminEvent, LinkEvent, SlotState
 from windrow_master.identity.model import Account, Role
 from windrow_master.identity.people import Organisation, OrganisationId
 from windrow_master.identity.people_repository import OrganisationRepository
@@ -75,6 +77,16 @@ async def test_the_first_news_are_of_all_hosts_and_the_next_of_what_was_touched(
         assert (one.runs[0].cards, one.runs[0].entry.need.cards, one.runs[0].entry.leaf) == ((0,), 1, OWNER)
         await over(m, view)
         assert by_id(await seen(feed))[GPU].runs == ()
+
+
+async def test_a_card_that_was_faulty_and_is_not_verified_since_is_no_card(tmp_path: Path):
+    with market_world(tmp_path) as m:
+        m.join(GPU, gpus=2)
+        (first, _) = (one for one in m.read(lambda uow: uow[SlotRepository].of_host(GPU)) if one.gpu_uuid)
+        m.write(lambda uow: uow[SlotRepository].swap(first, replace(first, state=SlotState.FAULTED)))
+        assert by_id(await seen(feed_of(m)))[GPU].host.cards == 1
+        refused = m.clusters.plan(principal(), ClusterRequest(argv=("true",), image="busybox", gpus=2))
+        assert f"unavailable: {UNVERIFIED}" in str(await refused)
 
 
 async def test_a_cluster_that_a_job_made_is_the_job_until_it_ends(tmp_path: Path):

@@ -15,12 +15,14 @@ from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.waiting import WAITING_MAX
 from windrow_master.fleet.states import AdminEvent
+from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
-from windrow_master.queue.repository import QuotaRepository
+from windrow_master.queue.repository import QuotaRepository, RuleRepository
+from windrow_master.queue.shares import WHOLE, Rule
 from windrow_master.secrets.model import SecretKind
 from windrow_master.secrets.service import SecretService
 from windrow_master.store.model import OperationState
-from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, QuotaExceeded, TooMany
+from windrow_proto.errors import Conflict, IdempotencyMismatch, InvalidInput, NoCapacity, QuotaExceeded, TooMany
 from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
 from windrow_proto.sealed import RegistryLogin
@@ -254,3 +256,81 @@ async def test_what_a_quota_keeps_out_may_wait_until_there_is_room_in_it(m: Mark
     await over(m, first)
     await look(m)
     assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
+
+
+def ceiling(m: Market, ppm: int, **more: Any) -> None:
+    m.write(lambda uow: uow[RuleRepository].save(Rule(node_id=OWNER, ceiling=ppm, **more)))
+
+
+@pytest.mark.parametrize("rule", [{"ppm": 500_000}, {"ppm": WHOLE, "guarantee": 500_000, "is_borrowing": False}])
+async def test_nothing_passes_the_ceiling_of_its_share_by_not_waiting(m: Market, rule: dict[str, Any]):
+    m.join(HostId("host_other"), gpus=1)
+    ceiling(m, **rule)
+    await look(m)
+    first = await m.create(**FILLS)
+    said = "Ceiling of the share of the project account_owner: 50 %, held 50 %, asked 50 %. An admin of"
+    with pytest.raises(QuotaExceeded, match=said):
+        await m.create(**FILLS)
+    view = await m.create(**WAITS)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.QUEUED
+    await m.create(principal(STRANGER), **FILLS)
+    await over(m, first)
+    await look(m)
+    assert (await m.cluster(view.cluster.cluster_id)).phase is ClusterPhase.CREATING
+
+
+async def test_no_host_is_kept_for_what_a_quota_keeps_out(m: Market):
+    other = HostId("host_other")
+    m.join(other, gpus=1)
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.GPUS, limit=1000)
+    m.write(lambda uow: uow[QuotaRepository].save(quota))
+    await m.create(**FILLS)
+    theirs = await m.create(principal(STRANGER), **FILLS, max_duration_ns=2 * HOUR)
+    await m.create(**WAITS)
+    await look(m)
+    assert not m.queue.profile.reservations
+    view = await m.create(principal(STRANGER), **WAITS)
+    await over(m, theirs)
+    await look(m)
+    assert (await m.clusters.get(principal(STRANGER), view.cluster.cluster_id)).cluster.phase is ClusterPhase.CREATING
+
+
+async def test_of_hosts_that_are_kept_nobody_is_told_that_they_have_not_what_it_asks_for(m: Market):
+    first = await m.create(**FILLS)
+    view = await m.create(**WAITS)
+    await look(m)
+    await over(m, first)
+    entry = m.queue.queue.entry(view.cluster.cluster_id)
+    answer = await m.clusters.waiting.place(entry, frozenset({GPU}))
+    assert isinstance(answer, NotNow)
+    said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+    assert (answer.said, answer.is_for_place) == (said, True)
+
+
+async def test_what_does_not_wait_gets_no_host_that_is_kept_for_what_does(m: Market):
+    other = HostId("host_other")
+    first = await m.create(**FILLS, max_duration_ns=HOUR)
+    m.join(other, gpus=1)
+    second = await m.create(principal(STRANGER), **FILLS, max_duration_ns=2 * HOUR)
+    waits = await m.create(**WAITS)
+    await look(m)
+    assert m.queue.profile.reservations[waits.cluster.cluster_id].places[0][0] == GPU
+    await over(m, first)
+    with pytest.raises(NoCapacity):
+        await m.create(principal(STRANGER), **FILLS)
+    await over(m, second)
+    assert (await m.create(principal(STRANGER), **FILLS)).workloads[0].host_id == other
+    await look(m)
+    assert (await m.cluster(waits.cluster.cluster_id)).phase is ClusterPhase.CREATING
+    m.join(HostId("host_third"), gpus=1)
+    assert (await m.create(principal(STRANGER), **FILLS)).cluster.phase is ClusterPhase.CREATING
+
+
+async def test_where_all_hosts_are_kept_for_what_waits_it_says_so_and_how_to_wait(m: Market):
+    first = await m.create(**FILLS, max_duration_ns=HOUR)
+    await m.create(**WAITS)
+    await look(m)
+    await over(m, first)
+    with pytest.raises(NoCapacity, match=r"^1 host is kept for work that comes first, .* your turn: --wait"):
+        await m.create(principal(STRANGER), **FILLS)

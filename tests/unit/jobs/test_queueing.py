@@ -188,6 +188,8 @@ async def test_a_held_job_waits_until_it_is_released_and_then_from_the_end_on(tm
         first = (await it.jobs.hold(principal(), held.job_id)).job
         assert (first.held_by, first.reason) == ("account_owner", "it is held by account_owner")
         assert (await it.jobs.hold(principal(), held.job_id)).job == first, "held is held"
+        await it.jobs.controller.tell([held.job_id], "no free GPU")
+        assert (await it.get(held)).reason == first.reason, "what was found before it was held is no news"
         it.clock.advance(SECOND)
         await it.submit(name="later", **WHOLE)
         await it.tick()
@@ -363,7 +365,8 @@ async def test_closed_hosts_are_left_out_and_the_reason_says_so(tmp_path) -> Non
         await it.jobs.controller.tick()
         it.queue._changes.pop()()
         refused = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
-        assert "1 hosts are kept for work that comes first, or for maintenance." in refused.said
+        said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+        assert refused.said == said
         it.market.join(OTHER)
         placed = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
         assert placed.hosts == (OTHER,)

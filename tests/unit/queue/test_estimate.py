@@ -89,7 +89,7 @@ CASES: list[tuple[dict[str, Any], Callable[[Scene], None], str]] = [
         head_reserves,
         f"{SECOND_IN}the hosts that have 2 GPUs of a100 free are reserved for head from about 23:13 UTC.",
     ),
-    ({}, lambda scene: scene.reserve("asks"), f"{SECOND_IN}gpu-7 is reserved for it from about 23:13 UTC."),
+    ({}, lambda scene: scene.reserve("asks"), f"{SECOND_IN}it has a reservation on gpu-7 from about 23:13 UTC."),
     ({"need": Need(cards=3)}, nothing, f"{SECOND_IN}no host has 3 GPUs free."),
     ({"need": Need(cards=1, milli=250, hosts=2)}, nothing, f"{SECOND_IN}1 of 2 hosts have 0.25 GPU free."),
     ({"need": Need(cpus=60 * MILLI)}, nothing, f"{SECOND_IN}hosts have 60 CPUs {BEFORE}"),
@@ -114,7 +114,15 @@ def test_a_throttle_says_how_many_run() -> None:
     two_run(scene)
     scene.queue.drop("asks")
     scene.put("asks", 1, array="a", at_once=2)
-    assert scene.why(None) == "At most 2 of its array run at once, and 2 do."
+    assert scene.why(None) == "At most 2 of its array run at once: 2 run."
+
+
+def test_a_throttle_says_how_many_of_the_array_come_first_while_none_runs() -> None:
+    scene = Scene()
+    scene.queue.drop("asks")
+    for at in range(3):
+        scene.put("asks" if at == 2 else f"before-{at}", 1, array="a", index=at, at_once=2)
+    assert scene.why(None) == "At most 2 of its array run at once: 0 run, and 2 come before it."
 
 
 def test_a_plan_places_one_after_another_and_goes_on_at_the_same_pace() -> None:

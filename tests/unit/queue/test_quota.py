@@ -3,7 +3,7 @@
 import pytest
 
 from windrow_master.queue.quota import NodeLevel as Level
-from windrow_master.queue.quota import Quota, check, with_totals
+from windrow_master.queue.quota import Quota, amount_of, check, with_totals
 from windrow_master.queue.quota import QuotaItem as Item
 from windrow_proto.errors import InvalidInput
 
@@ -56,3 +56,15 @@ def test_each_level_names_people_who_can_raise_it() -> None:
 def test_a_quota_that_cannot_be_is_refused(item: Item, limit: int, tier: str) -> None:
     with pytest.raises(InvalidInput):
         quota(item, limit, tier)
+
+
+@pytest.mark.parametrize(
+    ("item", "text"), [(Item.MEMORY, "64"), (Item.GPUS, "١٢"), (Item.WAITING, "٣"), (Item.CPUS, "")]
+)
+def test_an_amount_that_cannot_be_meant_is_refused(item: Item, text: str) -> None:
+    with pytest.raises(InvalidInput, match="limit"):
+        amount_of(item, text)
+
+
+def test_no_memory_at_all_may_be_meant() -> None:
+    assert (amount_of(Item.MEMORY, "0"), amount_of(Item.MEMORY, str(3 << 20))) == (0, 3)

@@ -116,8 +116,14 @@ async def test_what_is_reserved_for_others_reads_other_work_and_for_an_operator_
     told = await lines(theirs=True)
     free = "the hosts that have 1 GPU free are reserved for {} from about 09:00 UTC."
     assert told["small"].endswith(free.format("other work"))
-    assert told["mine"] == "2nd in the queue: gpu-7 is reserved for it from about 09:00 UTC."
+    assert told["mine"] == "2nd in the queue: it has a reservation on gpu-7 from about 09:00 UTC."
     assert (await lines(theirs=False))["small"].endswith(free.format("secret-job"))
+
+
+async def test_one_of_an_array_is_named_with_its_index(busy: Busy) -> None:
+    queue, now_ns = busy.site.rooms.services.queue, busy.site.clock.wall_ns()
+    await waits(queue, asks(an_id("job", 30), busy.own, now_ns, 8, name="sweep", array="group", index=3))
+    assert "sweep[3]" in [one["name"] for one in (await busy.get("/queue"))["items"]]
 
 
 async def test_a_job_that_waits_shows_its_place_and_its_etag_changes_with_it(busy: Busy) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.master_support import START_NS, ManualClock
+from windrow_master.queue import service
 from windrow_master.queue.backfill import PASSED, TRIES, Host
 from windrow_master.queue.model import FOREVER, MILLI, Amounts, Entry, Need, PriorityClass, When
 from windrow_master.queue.order import Waits
@@ -16,7 +17,7 @@ from windrow_master.queue.ports import Charge, Gone, HostNews, News, Refused, Ru
 from windrow_master.queue.service import AGAIN_FIRST_NS, AGAIN_MAX_NS, ESTIMATE_NS, STARTS_MAX, QueueService
 from windrow_master.queue.shares import ROOT, Node
 from windrow_proto.errors import NotFound, StorageFailed
-from windrow_proto.units import HOUR, MINUTE, SECOND
+from windrow_proto.units import DAY, HOUR, MINUTE, SECOND
 
 
 @dataclass
@@ -34,6 +35,7 @@ class Fleet:
     told: dict[str, str] = field(default_factory=dict)
     raises: dict[str, BaseException] = field(default_factory=dict)
     over: set[str] = field(default_factory=set)
+    poor: set[str] = field(default_factory=set)
     now_ns: int = START_NS
     has_new_pools: bool = False
     _touched: set[str] = field(default_factory=set)
@@ -112,6 +114,8 @@ class Fleet:
             raise error
         if entry.entry_id in self.over:
             return Gone()
+        if entry.entry_id in self.poor:
+            return Refused("no money", is_for_place=False)
         found = [one for one in self.hosts if one not in closed and self._fits(one, entry)][: entry.need.hosts]
         if len(found) < entry.need.hosts:
             return Refused("no host fits")
@@ -255,6 +259,27 @@ async def test_refused_shapes_in_front_do_not_keep_what_fits_from_its_place(w: W
         assert looks <= 2 * count // TRIES + 8
 
 
+async def test_no_number_of_entries_in_front_keeps_a_later_class_from_a_free_card(w: World, monkeypatch):
+    monkeypatch.setattr(service, "DEEP_MAX", PASSED)
+    w.fleet.join("a", cards=1)
+    w.put(*(entry(f"large{at:04}", cards=8, submitted_ns=START_NS + at) for at in range(2 * PASSED)))
+    w.put(entry("fits", leaf="other", priority_class=PriorityClass.SPOT))
+    await w.look(count=4, after_ns=SECOND)
+    assert w.fleet.running() == {"fits"}
+
+
+async def test_a_reservation_made_while_the_clock_was_years_ahead_is_made_again(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(entry("runs", limit_ns=HOUR), entry("waits", submitted_ns=START_NS + 1))
+    await w.look()
+    w.clock._wall_ns += 3650 * DAY
+    await w.look(after_ns=2 * AGAIN_FIRST_NS)
+    assert w.queue.profile.reservations["waits"].start_ns > START_NS + 3650 * DAY
+    w.clock._wall_ns -= 3650 * DAY
+    await w.look(after_ns=4 * AGAIN_FIRST_NS)
+    assert w.queue.profile.reservations["waits"].start_ns <= START_NS + HOUR
+
+
 async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_place(w: World):
     w.fleet.join("a", cards=1)
     w.put(*(entry(f"alike{at}", cards=8, submitted_ns=START_NS + at) for at in range(3 * PASSED)))
@@ -262,6 +287,31 @@ async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_
     await w.look(12, after_ns=SECOND // 4)
     assert w.fleet.running() == {"fits"}
     assert (set(w.fleet.tried), len(w.fleet.tried)) == ({"alike0", "fits"}, 4)
+
+
+async def test_no_host_is_kept_for_what_a_free_host_would_not_help(w: World):
+    w.fleet.join("a", cards=1)
+    w.fleet.start("a", entry("runs", limit_ns=HOUR))
+    w.fleet.poor = {"poor"}
+    w.put(entry("poor"), entry("endless", submitted_ns=START_NS + 1, shape="other"))
+    await w.look()
+    assert list(w.queue.profile.reservations) == ["endless"], "the first one that a free host helps"
+    w.put(entry("later", leaf="third", submitted_ns=START_NS + 2, shape="third"))
+    w.queue.drop("endless")
+    w.fleet.end("runs")
+    await w.look(count=2)
+    assert w.fleet.running() == {"later"}
+
+
+async def test_what_lost_its_money_while_it_waited_gives_up_the_host_that_was_kept_for_it(w: World):
+    w.fleet.join("a", cards=1)
+    w.fleet.start("a", entry("runs", limit_ns=HOUR))
+    w.put(entry("poor"))
+    await w.look()
+    assert list(w.queue.profile.reservations) == ["poor"]
+    w.fleet.poor = {"poor"}
+    await w.look(after_ns=2 * AGAIN_FIRST_NS)
+    assert not w.queue.profile.reservations
 
 
 async def test_hosts_that_free_up_all_the_time_do_not_starve_what_was_never_tried(w: World):
@@ -308,6 +358,27 @@ async def test_work_on_several_hosts_counts_once_and_until_its_last_host_is_free
     await w.look()
     assert w.held("project") == 4 * MILLI
     w.fleet.end("gang")
+    await w.look()
+    assert w.held("project") == 0
+
+
+async def test_what_is_resized_counts_as_much_as_it_has_from_then_on(w: World):
+    for name in "ab":
+        w.fleet.join(name, cards=2)
+    w.put(entry("grows"))
+    await w.look()
+    (host,) = w.queue._hosts["grows"]
+    run = w.fleet.runs[host]["grows"]
+    for hosts in (2, 1):
+        grown = replace(run.entry, cost=Amounts(gpus=hosts * MILLI))
+        for one in "ab"[:hosts] if host == "a" else "ba"[:hosts]:
+            w.fleet.runs.setdefault(one, {})["grows"] = replace(run, entry=grown)
+        if hosts == 1:
+            del w.fleet.runs["b" if host == "a" else "a"]["grows"]
+        w.fleet.read_again("ab")
+        await w.look()
+        assert w.held("project") == hosts * MILLI
+    w.fleet.end("grows")
     await w.look()
     assert w.held("project") == 0
 
@@ -371,7 +442,7 @@ async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: Wor
     assert (len(w.queue), w.held("project")) == (0, MILLI)
     w.put(entry("large", cards=2))
     await w.look(2)
-    assert w.queue.standing("large").why == "1st in the queue: a is reserved for it from about 08:01 UTC."
+    assert w.queue.standing("large").why == "1st in the queue: it has a reservation on a from about 08:01 UTC."
 
 
 async def test_what_was_put_again_while_it_was_being_placed_is_not_taken_from_its_host(w: World):
@@ -427,10 +498,10 @@ async def test_a_reservation_on_a_host_that_shrinks_is_made_elsewhere(w: World):
     w.fleet.start("b", entry("long", cards=2, limit_ns=HOUR))
     w.put(entry("waits", cards=2, limit_ns=MINUTE))
     await w.look()
-    assert "a is reserved for it" in w.queue.standing("waits").why
+    assert "a reservation on a" in w.queue.standing("waits").why
     w.fleet.join("a", cards=1)
     await w.look(2, after_ns=2 * SECOND)
-    assert "b is reserved for it" in w.queue.standing("waits").why
+    assert "a reservation on b" in w.queue.standing("waits").why
 
 
 async def test_an_error_of_a_source_is_told_and_ends_neither_the_look_nor_the_loop(w: World):
@@ -484,6 +555,18 @@ async def test_what_is_dropped_or_waits_for_another_never_starts(w: World):
     w.queue.ended(entry("parent"), MINUTE, is_ok=True)
     await w.look()
     assert w.fleet.running() == {"after"}
+
+
+async def test_what_its_ceiling_never_lets_start_has_no_expected_start(w: World):
+    w.fleet.join("a", cards=4)
+    w.put(entry("runs", cards=4, limit_ns=HOUR), waits := entry("waits", cards=2))
+    w.clock.advance(ESTIMATE_NS)
+    await w.look(2)
+    assert w.queue.standing("waits").estimate is not None
+    w.queue.nodes_changed([Node(node_id=waits.leaf, parent=ROOT, ceiling=1)])
+    await w.look()
+    told = w.queue.standing("waits")
+    assert told.estimate is None and told.why.startswith("This is more than project may ever have")
 
 
 async def test_an_entry_of_a_deleted_project_waits_and_its_runs_count_for_nobody(w: World):

@@ -90,7 +90,7 @@ def test_one_entry_shows_the_numbers_that_decide_on_its_place(windrow: Any, caps
     windrow("queue", "show", JOB)
     said = " ".join(capsys.readouterr().out.split())
     assert QUEUED["summary"] in said and QUEUED["why"] in said
-    assert "Use 0.5000, over its guarantee Use 0.2500" in said
+    assert "Use of organisation 0.5000 Use of project 0.2500, below its guarantee" in said
     assert "Points 2.50 = priority 1 + age 1.50" in said
 
     windrow("queue", "show", JOB, "--json")

@@ -54,6 +54,9 @@ def test_a_clock_time_to_begin_is_the_next_one_here() -> None:
     assert datetime.fromisoformat(parse_begin("18:00", now)) == datetime(2030, 5, 6, 18).astimezone()
     assert datetime.fromisoformat(parse_begin("7:05", now)) == datetime(2030, 5, 7, 7, 5).astimezone()
     assert parse_begin("2030-01-31T18:00:00Z", now) == "2030-01-31T18:00:00Z"
+    for text in ("25:00", "18:00:00", "soon"):
+        with pytest.raises(InvalidInput, match="Write for example 18:00, or"):
+            parse_begin(text, now)
 
 
 def test_sizes_tell_powers_of_1000_from_powers_of_1024() -> None:

@@ -154,6 +154,40 @@ def test_a_handle_of_a_name_ends_and_finds_ones_own_alone(master: Master, api: C
             market.job("solo")
 
 
+def an_array(name: str, *states: str) -> list[Json]:
+    return [
+        a_thing(
+            "job", f"9a00000{at}", name, state=state, group_id=name, array_index=at, created_at=f"2026-11-0{at + 1}"
+        )
+        | {"request": {"array_size": len(states)}, "reason": None, "held_by": None}
+        for at, state in enumerate(states)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("cancel sweep", (0, 1)),
+        ("hold sweep", (1,)),
+        ("requeue sweep", (0,)),
+        ("cancel sweep[1]", (1,)),
+        ("cancel sweep[3]", (3,)),
+        ("release 9a000001", (1,)),
+    ],
+)
+def test_the_name_of_an_array_means_all_of_it_that_a_verb_can_be_about_and_an_index_one(
+    master: Master, api: Client, monkeypatch: pytest.MonkeyPatch, words: str, meant: tuple[int, ...]
+) -> None:
+    master.jobs = [*an_array("sweep", "Running", "Queued", "Succeeded", "Cancelled"), JOB]
+    monkeypatch.setattr(jobs, "client", lambda context: api)
+    verb, name = words.split()
+
+    get_command(app)(["job", verb, name], standalone_mode=False)
+
+    posted = [one for one in master.asked if one.startswith("POST")]
+    assert posted == [f"POST /jobs/{master.jobs[at]['id']}/{verb}" for at in meant]
+
+
 @pytest.mark.parametrize(
     ("program", "name"),
     [("train_model.py", "train_model.py"), ("/usr/bin/2048", None), ("job_train.py", None), ("..", None), ("-", None)],

@@ -12,7 +12,7 @@ from windrow.cli.main import app
 from windrow.cli.waiting import ENDLESS_S, waits_text, with_value
 from windrow.client import Client
 from windrow.config import Config
-from windrow.errors import InvalidInput
+from windrow.errors import ApiProblem, InvalidInput
 
 QUEUED: dict[str, Any] = {
     "id": "cluster_1",
@@ -91,6 +91,34 @@ def test_it_says_its_place_and_why_it_waits_and_goes_on_when_it_starts(windrow: 
 def test_what_nobody_follows_returns_at_once(windrow: Any, capsys: Any) -> None:
     windrow(Master({}), "--wait", "--no-wait")
     assert "lab is Queued" in "".join(capsys.readouterr())
+
+
+@pytest.mark.parametrize("words", [("--wait", "soon", "--", "sleep", "5"), ("--wait", "2hours")])
+def test_a_word_behind_it_that_is_no_time_is_refused_and_never_the_command(
+    windrow: Any, words: tuple[str, ...]
+) -> None:
+    master = Master({})
+    with pytest.raises(InvalidInput, match=words[1]):
+        windrow(master, *words)
+    assert master.asked == []
+
+
+@pytest.mark.parametrize(
+    ("words", "is_possible", "says"), [((), True, True), ((), False, False), (("--wait", "1h"), True, False)]
+)
+def test_a_refusal_says_how_to_wait_where_that_helps(
+    monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], is_possible: bool, says: bool
+) -> None:
+    class Full(Master):
+        def __call__(self, request: httpx2.Request) -> httpx2.Response:
+            problem = {"code": "no_capacity", "detail": "No free GPU.", "retryable": is_possible}
+            return httpx2.Response(409, json=problem) if request.method == "POST" else super().__call__(request)
+
+    client = Client(Config("http://master", "wr_x"), transport=httpx2.MockTransport(Full({})))
+    monkeypatch.setattr(clusters, "client", lambda context: context.with_resource(client))
+    with pytest.raises(ApiProblem) as refused:
+        get_command(app)(["cluster", "create", "--yes", "--no-ssh", *words], standalone_mode=False)
+    assert any("--wait" in line for line in refused.value.lines) is says
 
 
 def test_words_behind_two_dashes_are_those_of_the_command() -> None:
