@@ -325,7 +325,7 @@ def _part(one: Candidate, part_id: str, slots: list[SlotOffer], cards: list[Slot
         memory=memory,
         cards=len(cards),
         works_max=None if is_gpu else free + 1,  # the rows are a lease of their own
-        owner=one.owner_account,
+        owner=one.only_for or one.owner_account,
         kept_for=one.only_for or "",
         card_price=_sane(first.price_per_hour) if is_gpu else 0,
         cpu_price=0 if is_gpu else _sane(first.price_per_hour),

@@ -85,7 +85,7 @@ def decide(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decisio
         return Decision(begun(purchase, now_ns, 0) if now_ns >= purchase.ends_at_ns else purchase)
     seen = _noted(purchase, look, rules)
     if seen.state is State.ASKING:  # of a Master that died: its call may be under way yet
-        return Decision(replace(moved(seen, Event.DOUBT, now_ns), asked_at_ns=now_ns))
+        seen = replace(moved(seen, Event.DOUBT, now_ns), asked_at_ns=now_ns)
     if seen.state is State.DOUBTFUL:
         return _in_doubt(seen, look, rules, now_ns)
     if seen.state in _LIVING:
@@ -155,7 +155,7 @@ def _is_gone(purchase: Purchase, look: Look, rules: Rules) -> bool:
 
 def _in_doubt(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decision:
     if look.machine is not None:
-        return Decision(moved(purchase, Event.FOUND, now_ns))
+        return _living(moved(purchase, Event.FOUND, now_ns), look, rules, now_ns)
     if look.is_answered and _doubt_is_over(purchase, look, rules):
         return Decision(moved(purchase, Event.NEVER_SEEN, now_ns, purchase.reason or "its provider never made it"))
     return Decision(purchase)

@@ -44,10 +44,20 @@ def test_a_list_that_was_asked_for_in_time_and_came_late_ends_no_doubt() -> None
     assert decide(purchase(State.DOUBTFUL), look(NOW + MINUTE), RULES, NOW + HOUR).purchase.state is State.DOUBTFUL
 
 
-@pytest.mark.parametrize("state", [MachineState.PENDING, MachineState.RUNNING, MachineState.TERMINATED])
-def test_a_machine_with_its_tag_ends_the_doubt_whatever_its_state(state: MachineState) -> None:
-    found = decide(purchase(State.DOUBTFUL), look(NOW + MINUTE, machine(state)), RULES, NOW + MINUTE).purchase
-    assert (found.state, found.machine_id) == (State.BOOTING, "i-1")
+@pytest.mark.parametrize(
+    ("shown", "state"),
+    [
+        (MachineState.PENDING, State.BOOTING),
+        (MachineState.RUNNING, State.BOOTING),
+        (MachineState.TERMINATED, State.ENDING),
+    ],
+)
+@pytest.mark.parametrize("before", [State.ASKING, State.DOUBTFUL])
+def test_a_machine_with_its_tag_ends_the_doubt_whatever_its_state(
+    before: State, shown: MachineState, state: State
+) -> None:
+    found = decide(purchase(before), look(NOW + MINUTE, machine(shown)), RULES, NOW + MINUTE).purchase
+    assert (found.state, found.machine_id) == (state, "i-1")
 
 
 def test_what_a_master_asked_that_died_is_in_doubt_from_now_on() -> None:
@@ -65,8 +75,7 @@ def test_what_is_wanted_is_not_asked_for_after_its_time() -> None:
 
 def test_one_that_is_to_end_while_in_doubt_is_ended_as_soon_as_it_is_found() -> None:
     told = asked_to_end(purchase(State.DOUBTFUL), NOW + SECOND, "by hand").purchase
-    found = decide(told, look(NOW + MINUTE, machine()), RULES, NOW + MINUTE).purchase
-    ended = decide(found, look(NOW + 2 * MINUTE, machine()), RULES, NOW + 2 * MINUTE)
+    ended = decide(told, look(NOW + MINUTE, machine()), RULES, NOW + MINUTE)
     assert (told.state, ended.purchase.state, ended.purchase.reason) == (State.DOUBTFUL, State.ENDING, "by hand")
     assert Effect.TERMINATE in ended.effects
 

@@ -45,6 +45,7 @@ from windrow_proto.errors import (
     Unavailable,
     WindrowError,
 )
+from windrow_proto.ids import HostId
 from windrow_proto.units import HOUR, MINUTE, parse_money
 
 
@@ -114,7 +115,7 @@ def test_its_host_works_for_its_account_alone_as_long_as_it_lives(connected: Wor
     host = connected.join(bought)
     limits = connected.store.read_now(lambda uow: connected.purchases.limits(uow, HostLimits()))
     assert limits == {host: HostLimit(only_for=ACCOUNT)}
-    assert connected.store.read_now(lambda uow: connected.purchases.limits(uow, HostLimits(["host_2"]))) == {}
+    assert connected.store.read_now(lambda uow: connected.purchases.limits(uow, HostLimits([HostId("host_2")]))) == {}
     connected.cloud.reclaim(connected.now(bought).machine_id)
     connected.turns(3 * MINUTE)
     assert connected.store.read_now(lambda uow: connected.purchases.limits(uow, HostLimits())) == {}
