@@ -241,7 +241,9 @@ async def test_requests_that_differ_in_amounts_are_fitted_to_the_kinds_of_hosts_
         feed = feed_of(m)
         m.join(GPU, gpus=8)
         await seen(feed)
-        amounts = [{"gpus": gpus, "cpus": gpus + 1, "memory_bytes": gpus << 30} for gpus in range(1, 9)]
+        amounts: list[dict[str, Any]] = [
+            {"gpus": gpus, "cpus": gpus + 1, "memory_bytes": gpus << 30} for gpus in range(1, 9)
+        ]
         assert len({feed.need(asked(**one)).pools for one in amounts}) == len(feed._pools._shapes) == 1
         (price,) = {one.price_per_hour for kind in feed._pools._kinds for one in kind.slots if not one.is_gpu}
         for cpus in (1, 3):

@@ -82,7 +82,7 @@ def test_after_the_name_of_an_array_is_after_all_of_it_and_after_an_id_after_one
             return httpx2.Response(200, json={"account": {"id": "account_1", "name": "lab"}, "roles": []})
         of = {"name": "train", "account_id": "account_1", "group_id": ids[0], "state": "Queued"}
         rows = [of | {"id": one, "array_index": at} for at, one in enumerate(ids)]
-        one = next((row for row in rows if request.url.path.endswith(row["id"])), None)
+        one = next((row for row in rows if request.url.path.endswith(str(row["id"]))), None)
         return httpx2.Response(200, json=one or {"items": rows[::-1], "next_cursor": None})
 
     for name in ("train", ids[1]):
