@@ -18,6 +18,8 @@ class Open:
     reads: asyncio.Event
     body: bytearray = field(default_factory=bytearray)
     asked_for_body: list[bool] = field(default_factory=list)
+    pieces: "asyncio.Queue[bytes]" = field(default_factory=asyncio.Queue)
+    """Of its own body, that are still to be sent."""
 
     async def refusal(self) -> dict[str, Any]:
         """Read to the end what a refused request is answered."""
@@ -44,25 +46,29 @@ def begin(
     length: int | None = None,
     is_reading: bool = True,
 ) -> Open:
-    """Send a request whose body is these pieces, and then no more of it. length: what it announces."""
+    """Send a request whose body is these pieces, and what a test puts to them later. length: what it announces."""
     route, _, query = path.partition("?")
     headers = [(b"host", b"master")] + ([(b"authorization", f"Bearer {token}".encode())] if token else [])
     headers += [(b"content-length", str(length).encode())] if length is not None else []
     scope: dict[str, Any] = {"type": "http", "method": method, "path": f"/api/v1{route}", "scheme": "http"}
     scope |= {"query_string": quote(query, safe="=&_").encode(), "headers": headers, "client": ("192.0.2.1", 1)}
     scope |= {"http_version": "1.1", "asgi": {"version": "3.0"}, "root_path": "", "server": ("master", 80)}
-    pieces = list(body or [])
     loop = asyncio.get_running_loop()
     found: Open
 
     async def receive() -> dict[str, Any]:
         found.asked_for_body.append(True)
-        if pieces:
-            return {"type": "http.request", "body": pieces.pop(0), "more_body": True}
         if body is None and len(found.asked_for_body) == 1:
             return {"type": "http.request", "body": b"", "more_body": False}
-        await found.closes.wait()
-        return {"type": "http.disconnect"}
+        piece, gone = loop.create_task(found.pieces.get()), loop.create_task(found.closes.wait())
+        try:
+            await asyncio.wait((piece, gone), return_when=asyncio.FIRST_COMPLETED)
+            if piece.done():
+                return {"type": "http.request", "body": piece.result(), "more_body": True}
+            return {"type": "http.disconnect"}
+        finally:
+            piece.cancel()
+            gone.cancel()
 
     async def send(message: dict[str, Any]) -> None:
         if message["type"] == "http.response.start" and not found.status.done():
@@ -76,6 +82,8 @@ def begin(
 
     task = loop.create_task(run())
     found = Open(task, loop.create_future(), asyncio.Event(), asyncio.Event())
+    for piece in body or ():
+        found.pieces.put_nowait(piece)
     if is_reading:
         found.reads.set()
     return found
