@@ -34,7 +34,9 @@ WEIGHTS = {"one": 1, "two": 2, "four": 4}
 ROUND = sum(WEIGHTS.values())
 BACKLOG = 14
 CARDS_LEAST, CARDS_MOST = 2 * ROUND, 160
-START = re.compile(r"(\d+)(?:st|nd|rd|th) in the queue, starts (?:\d{4}-\d{2}-\d{2} )?\d{2}:\d{2} UTC ± \d+ (?:min|h)")
+START = re.compile(
+    r"(\d+)(?:st|nd|rd|th) in the queue, starts (?:\d{4}-\d{2}-\d{2} )?\d{2}:\d{2}(?: UTC)? ± \d+ (?:min|h)"
+)
 HOURS = {"argv": ["sleep", "3600"], "gpus": 1, "simulated": True, "max_duration_seconds": 7200}
 
 

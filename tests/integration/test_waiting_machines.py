@@ -43,7 +43,12 @@ def test_machines_wait_through_a_killed_master_and_start_in_their_order_when_som
 
 def _filled(renter: Renter) -> list[str]:
     """Rent every simulated GPU; returns the machines."""
-    hosts = wait_for(lambda: [one for one in renter.all("/hosts") if one["simulated"] and one["tier"]])
+
+    def online() -> list[dict[str, Any]]:
+        found = [one for one in renter.all("/hosts") if one["simulated"]]
+        return found if all(one["tier"] and one["link_state"] == "online" for one in found) else []
+
+    hosts = wait_for(online)
     count = sum(len([slot for slot in host["slots"] if slot["kind"] == "gpu"]) for host in hosts)
     assert count > 0
     return [str(renter.create("sleep", "600", **GPU)["id"]) for _ in range(count)]
