@@ -407,7 +407,6 @@ class MemoryBackend:
     def __init__(self, cloud: MemoryCloud, clock: Clock, *, latency_ns: int = 0) -> None:
         self.cloud, self._clock, self._latency_ns = cloud, clock, latency_ns
         self.list_lag_ns = cloud.terms.list_lag_ns
-        self.has_purchase_token = cloud.terms.has_purchase_token
 
     async def offers(self, wanted: Wanted) -> Sequence[MachineOffer]:
         return await self._ask(lambda: self.cloud.offers(wanted))

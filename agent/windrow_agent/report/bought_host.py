@@ -39,7 +39,7 @@ class Notices(Protocol):
 
 
 def is_machine_ending() -> bool:
-    """Return whether whoever ends this process ends the machine. Where systemd does not run, as in a pod, it does."""
+    """Return whether the machine is shutting down. Without systemd, as in a pod, the answer is always yes."""
     if not _SYSTEMD.is_dir():
         return True
     try:
@@ -109,5 +109,5 @@ class BoughtHost:
 
 
 def words_of(instance_id: str) -> dict[str, str]:
-    """What the inventory of such a machine says of it; nothing where it is not known."""
+    """The provider and the instance id, for the inventory; empty while they are not known."""
     return {CLOUD_PROVIDER: "aws", CLOUD_INSTANCE: instance_id} if instance_id else {}

@@ -36,7 +36,7 @@ it("a tab opened behind another holds no connection until somebody looks at it",
   close();
 });
 
-it("a tab that is hidden for 20 seconds lets go of its connection, and takes it up when it is seen again", () => {
+it("a tab closes its connection after 20 hidden seconds and opens one when it is shown again", () => {
   const close = openStream("/events/stream", { on: {} });
   expect(asked).toHaveLength(1);
   page.show(true);

@@ -1,4 +1,4 @@
-// Machines that are bought: those that are paid for now, those that ended, and the dialogs that buy and end one.
+// Tables of bought machines, living and ended, and the dialogs that buy and end one.
 import { Button, NativeSelect, SimpleGrid, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";

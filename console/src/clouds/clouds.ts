@@ -75,7 +75,7 @@ export function toCaps(draft: CapsDraft) {
 
 const flagOf = (name: string): string => `--${name.replaceAll("_", "-")}`;
 
-/** The options of the caps that are set; of those that are not, too, where they replace others. */
+/** The command's options for the caps. An empty cap is left out, or is `none` where it replaces another. */
 const capFlags = (caps: Caps, isWhole: boolean): string[] =>
   [...MONEY_CAPS, ...COUNT_CAPS].flatMap((cap) => {
     const value = caps[cap];
@@ -155,7 +155,7 @@ export const capRatio = (used: string | number, cap: string | number | null): nu
 export const ofCap = (used: string, cap: string | null, currency: string): string =>
   `${amount(used, 2)}${cap === null ? "" : ` of ${amount(cap, 2)}`} ${plain(currency)}`;
 
-/** Sums by currency, of those that anything is owed in: backends of other currencies are not added together. */
+/** What is owed in each currency; a currency in which nothing is owed is left out. */
 export function owedNow(backends: readonly CloudBackend[]) {
   const sums = new Map<string, { perHour: number; today: number; inAll: number; living: number }>();
   for (const { caps, owed } of backends) {

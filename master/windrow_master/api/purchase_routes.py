@@ -81,7 +81,7 @@ async def purchases(
     services: Serving,
     backend: Annotated[str, Query(max_length=32, description="Of this backend alone")] = "",
     state: Annotated[State | None, Query(description="In this state alone")] = None,
-    living: Annotated[bool | None, Query(description="True: those that may cost anything; false: the others")] = None,
+    living: Annotated[bool | None, Query(description="True: may still cost money; false: over")] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Any:

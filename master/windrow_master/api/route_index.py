@@ -7,7 +7,7 @@ from starlette.routing import BaseRoute, Match, Route, WebSocketRoute
 from starlette.types import Receive, Scope, Send
 
 PARTS: Final = 3
-"""Of a path, that the index goes by: `api/v1/clusters`."""
+"""The index looks at so many parts of a path: `api/v1/clusters` has three."""
 _FOUND: Final = "windrow.route"
 
 

@@ -149,7 +149,6 @@ class Ec2:
 
     kind = "ec2"
     list_lag_ns = 2 * MINUTE
-    has_purchase_token = True
 
     def __init__(self, settings: Ec2Settings, clock: Clock, book: PriceBook, *, read_s: float = READ_S) -> None:
         """read_s: so long a call waits for each part of its answer."""

@@ -199,8 +199,6 @@ class Backend(Protocol):
     kind: str
     list_lag_ns: int
     """So long after it was made a machine may be missing from `describe`."""
-    has_purchase_token: bool
-    """Asked twice for the same purchase, the provider itself makes one machine: a doubtful call may be repeated."""
 
     async def offers(self, wanted: Wanted) -> Sequence[MachineOffer]:
         """The offers that fit, the cheapest first."""

@@ -215,7 +215,6 @@ class SshBox:
 
     kind = "ssh"
     list_lag_ns = SECOND
-    has_purchase_token = True
 
     def __init__(self, settings: SshSettings, clock: Clock, *, call_s: float = CALL_S) -> None:
         """call_s: so long a call may take."""
