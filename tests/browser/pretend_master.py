@@ -258,7 +258,7 @@ def _page_routes(app: FastAPI) -> None:
     async def healthz() -> Json:
         return {"ok": True}
 
-    app.include_router(handbook_routes.root.router)
+    app.router.routes.extend(handbook_routes.root.routes)
 
     @app.get("/{path:path}")
     async def page(path: str) -> Response:

@@ -16,7 +16,7 @@ from windrow_master.api.middleware import Edge
 from windrow_master.api.own_names import OwnNames
 from windrow_master.api.paging import LEFT_OUT, Json
 from windrow_master.api.rate_limits import Limited, Limits
-from windrow_master.api.route import operation_id
+from windrow_master.api.route import DeferredRoute, operation_id
 from windrow_master.api.route_index import RouteIndex
 from windrow_master.api.routers import ROUTES, SOCKETS, declared
 
@@ -30,12 +30,16 @@ class Api(FastAPI):
             self.openapi_schema = described(super().openapi(), declared())
         return self.openapi_schema
 
+    @property
+    def routes(self) -> list[BaseRoute]:
+        """The routes as FastAPI describes them."""
+        return [one.made if isinstance(one, DeferredRoute) else one for one in self.router.routes]
+
 
 def build_api() -> FastAPI:
     """The application without services: enough to describe itself (docs/openapi.json)."""
     app = _bare()
     problems.install(app)
-    declared()  # fails where a route has no rules
     app.router.routes.extend(_included())
     return app
 
@@ -58,9 +62,8 @@ def _bare() -> Api:
 
 @cache
 def _included() -> tuple[BaseRoute, ...]:
-    """The routes as an application has them, which have no state. FastAPI works out what each of them needs at its
-    first request; that takes a good part of a Master's start, and is done once in a process."""
-    routes = (*(one.route for one in SOCKETS), *(route for routes in ROUTES for route in routes.router.routes))
+    """The routes as an application has them, which have no state."""
+    routes = (*(one.route for one in SOCKETS), *(route for one in ROUTES for route in one.routes))
     return (RouteIndex(routes), *routes)
 
 

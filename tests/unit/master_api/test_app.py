@@ -8,8 +8,7 @@ import pytest
 from tests.services import need
 from tests.support.metrics_stores import complaints
 from tests.unit.master_api.conftest import Api
-from windrow_master.api import routers
-from windrow_master.api.app import build_api, description
+from windrow_master.api.app import description
 from windrow_master.api.auth import Reach
 from windrow_master.api.paging import read_cursor, write_cursor
 from windrow_master.api.route import Routes
@@ -17,19 +16,6 @@ from windrow_master.identity.decide import Permission
 from windrow_proto.units import MILLISECOND
 
 OPENAPI = Path(__file__).parents[3] / "docs" / "openapi.json"
-
-
-def test_a_route_without_a_declaration_fails_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def endpoint() -> None:
-        return
-
-    with pytest.raises(LookupError, match="/api/v1/things declares no permission"):
-        Routes("test").router.get("/things")(endpoint)
-    beside = Routes(None)
-    beside.router.get("/things")(endpoint)
-    monkeypatch.setattr(routers, "ROUTES", (*routers.ROUTES, beside))
-    with pytest.raises(LookupError, match="/things declares no permission"):
-        build_api()
 
 
 def test_a_route_says_whose_objects_it_reaches_exactly_where_its_path_names_one() -> None:

@@ -44,7 +44,7 @@ async def counting(api: Api) -> AsyncIterator[tuple[httpx2.AsyncClient, Counter]
 
     app = FastAPI()
     problems.install(app)
-    app.include_router(route.router)
+    app.router.routes.extend(route.routes)
     app.state.services = api.services
     transport = httpx2.ASGITransport(app, raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {api.token}"}

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute, Match, Route
 
 from windrow_master.api.app import _included
+from windrow_master.api.route import DeferredRoute
 from windrow_master.api.route_index import RouteIndex
 
 INDEX, *ROUTES = _included()
@@ -59,6 +59,6 @@ def test_nothing_that_a_route_depends_on_takes_a_thread() -> None:
             yield from calls(one)
 
     for route in ROUTES:
-        if isinstance(route, APIRoute):
-            for call in calls(route.dependant):
+        if isinstance(route, DeferredRoute):
+            for call in calls(route.made.dependant):
                 assert iscoroutinefunction(call) or iscoroutinefunction(type(call).__call__), (route.path, call)
