@@ -62,15 +62,20 @@ class DaemonKind:
     def have_network(self, api: Any, base_url: str) -> None:
         """Have the network of all workloads of this machine, whose bridge the fence knows by name. Raises
         RuntimeUnavailable where another has its name."""
+        if self._has_network(api):
+            return
+        wanted = {"Name": egress.NETWORK, "Driver": "bridge", "Options": facts_of.BRIDGE, "CheckDuplicate": True}
+        status, told = docker_socket.call(base_url, "POST", "/networks/create", CALL_S, wanted)
+        # Several containers start at once: who comes second is told of the name, or of the bridge that is taken.
+        if status not in (200, 201) and not self._has_network(api):
+            raise RuntimeUnavailable(f"The container daemon made no network: {str(told)[:200]}")
+
+    def _has_network(self, api: Any) -> bool:
         found = [one for one in api.networks(names=[egress.NETWORK]) if one.get("Name") == egress.NETWORK]
         if found and not self._is_own(found[0]):
             words = f"The container daemon's network {egress.NETWORK!r} is not the agent's own"
             raise RuntimeUnavailable(f"{words}: rename or remove it.")
-        if not found:
-            wanted = {"Name": egress.NETWORK, "Driver": "bridge", "Options": facts_of.BRIDGE, "CheckDuplicate": True}
-            status, told = docker_socket.call(base_url, "POST", "/networks/create", CALL_S, wanted)
-            if status not in (200, 201, 409):  # 409: somebody was faster
-                raise RuntimeUnavailable(f"The container daemon made no network: {str(told)[:200]}")
+        return bool(found)
 
     def system_calls(self, folder: Path) -> str:
         """The profile of system calls, as this daemon wants it: Docker in whole, Podman as a file, which is kept in

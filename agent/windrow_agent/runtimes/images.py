@@ -179,14 +179,14 @@ class Images:
         """Removes private images that no container uses any more, and the oldest ones when they take too much space."""
         if self._pulling:
             return
-        private = [name for name, one in self._pulled.images.items() if one.is_private]
+        private = [name for name, one in list(self._pulled.images.items()) if one.is_private]
         if private:
             await self._remove(private)
         await self.collect()
 
     async def collect(self) -> None:
         """Take away what this agent pulled and nobody used for longest, where images take more space than they may."""
-        if not any(one.is_ours for one in self._pulled.images.values()):
+        if not any(one.is_ours for one in list(self._pulled.images.values())):
             return
         images = dict(self._pulled.images)
         sizes = await self._call(functools.partial(_sizes, ids={one.image_id for one in images.values()}), CALL_S)

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Final
 
 from windrow_agent.runtimes.shim import write_whole
@@ -55,20 +56,21 @@ class Budget:
 
 class Record:
     """The images that were pulled, by the whole name that was asked for; on the disk before anybody runs one. Writes
-    block."""
+    block, and come from the threads of all containers that are being prepared."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / FILE
+        self._lock = Lock()
         self.images = _read(self._path)
 
     @property
     def has_private(self) -> bool:
         """True if any image was pulled with a login."""
-        return any(one.is_private for one in self.images.values())
+        return any(one.is_private for one in list(self.images.values()))
 
     def is_private(self, image_id: str) -> bool:
         """True if the image is on this host only since a renter's login brought it."""
-        found = [one for one in self.images.values() if one.image_id == image_id]
+        found = [one for one in list(self.images.values()) if one.image_id == image_id]
         return any(one.is_ours for one in found) and all(one.is_private for one in found)
 
     def open_one(self, whole: str) -> PulledImage | None:
@@ -78,27 +80,30 @@ class Record:
 
     def keep(self, whole: str, one: PulledImage) -> None:
         """Write an image down. One that was not here before was gone for all that are written down of it."""
-        before = [(name, known) for name, known in self.images.items() if known.name == one.name]
-        if one.is_ours:
-            for name, _ in before:
-                del self.images[name]
-        else:
-            one = replace(one, is_ours=any(known.is_ours for _, known in before))
-        self.images[whole] = one
-        self._write()
+        with self._lock:
+            before = [(name, known) for name, known in self.images.items() if known.name == one.name]
+            if one.is_ours:
+                for name, _ in before:
+                    del self.images[name]
+            else:
+                one = replace(one, is_ours=any(known.is_ours for _, known in before))
+            self.images[whole] = one
+            self._write()
 
     def used(self, whole: str, now_ns: int) -> None:
         """Notes that the image is used now."""
-        one = self.images.get(whole)
-        if one is not None and now_ns - one.used_ns >= NOTED_EVERY_NS:
-            self.images[whole] = replace(one, used_ns=now_ns)
-            self._write()
+        with self._lock:
+            one = self.images.get(whole)
+            if one is not None and now_ns - one.used_ns >= NOTED_EVERY_NS:
+                self.images[whole] = replace(one, used_ns=now_ns)
+                self._write()
 
     def forget(self, names: Iterable[str]) -> None:
         """These are gone."""
-        for whole in names:
-            self.images.pop(whole, None)
-        self._write()
+        with self._lock:
+            for whole in names:
+                self.images.pop(whole, None)
+            self._write()
 
     def _write(self) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
