@@ -186,7 +186,7 @@ def _near_is_refused(scene: Scene) -> None:
         asked = {"kind": "box", "argv": ["sleep", "1"], "gpus": 1, "simulated": True, "near": "nowhere-9"}
         api.request("POST", "/clusters", body=asked)
     said = str(refused.value)
-    assert re.search(r"The nearest elsewhere is \S+, \d+ ms from|is not measured\. Other hosts are in ", said), said
+    assert re.search(r"The nearest elsewhere is \S+, \d+ ms from|No host is in nowhere-9, and ", said), said
 
 
 def _is_explained(scene: Scene, queue: list[dict[str, Any]]) -> None:

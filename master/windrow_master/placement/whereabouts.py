@@ -116,10 +116,15 @@ def nearest_place(request: Request, hosts: Sequence[Candidate]) -> str:
     known = [(one.near_ms, one.region) for one in hosts if one.near_ms is not None]
     if not known:
         others = sorted({one.region for one in hosts if one.region})
-        named = f" Other hosts are in {', '.join(others[:REGIONS_SHOWN])}." if others and region not in others else ""
-        return f" How far other regions are from {region} is not measured.{named}"
+        if others and region not in others:
+            return f" No host is in {region}, and nobody has measured how far it is: hosts are in {_some(others)}."
+        return f" How far other regions are from {region} is not measured."
     distance_ms, where = min(known)
     return f" The nearest elsewhere is {where}, {distance_ms} ms from {region}."
+
+
+def _some(regions: Sequence[str]) -> str:
+    return ", ".join(regions[:REGIONS_SHOWN]) + (", ..." if len(regions) > REGIONS_SHOWN else "")
 
 
 def distance_of(changes: Mapping[str, object]) -> int:

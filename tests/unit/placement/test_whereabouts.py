@@ -146,7 +146,7 @@ def test_a_region_that_is_only_busy_is_waited_for() -> None:
     assert refusal.is_possible
     assert refusal.detail == "No host can run this now: no free GPU. The nearest elsewhere is eu-2, 42 ms from eu-1."
     unmeasured = refused({"gpus": 1, "near": "eu-1"}, busy, replace(near, near_ms=None))
-    assert unmeasured.detail.endswith("How far other regions are from eu-1 is not measured. Other hosts are in eu-2.")
+    assert unmeasured.detail.endswith("No host is in eu-1, and nobody has measured how far it is: hosts are in eu-2.")
 
 
 def test_a_record_has_the_place_that_was_asked_for() -> None:
