@@ -235,6 +235,36 @@ class Limits:
     ] = None
 
 
+ANY_BACKEND: Final = "any"
+"""In place of a backend's name: each that the project may use."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elsewhere:
+    """Where else the work may run, on machines that are bought for it, where this market has no room."""
+
+    __slots__ = ()
+
+    backend: Annotated[
+        str | None,
+        Spec(
+            form=r"^[a-z][a-z0-9-]{0,62}$",
+            flag="--backend",
+            text="Buy a machine at this backend (any: at each) where there is no room here",
+        ),
+    ] = None
+    optimize: Annotated[
+        str | None,
+        Spec(
+            choices=("cost", "speed"),
+            text="With backend: cost, also where the places here are dearer; speed, what starts first",
+        ),
+    ] = None
+    spot: Annotated[
+        bool, Spec(flag="--spot", text="With backend: spot machines first, which their provider may take back")
+    ] = False
+
+
 class Many(StrEnum):
     """A field holds ONE value, a LIST of them, or a MAP of texts by name."""
 
@@ -302,6 +332,23 @@ def check_labels(labels: Sequence[str]) -> None:
     """Raise InvalidInput where one key of labels is there twice."""
     keys = [one.partition("=")[0] for one in labels]
     require("labels", len(set(keys)) == len(keys), "of different keys: a host has one value of each")
+
+
+ONLY_HERE: Final = (
+    *("host_id", "provider_id", "region", "near", "labels", "slice", "simulated"),
+    *("min_bandwidth_mbps", "min_reliability_percent"),
+)
+"""Fields that no machine which is bought could meet for sure."""
+
+
+def check_elsewhere(request: Any) -> None:
+    """Raise InvalidInput where fields of `Elsewhere` do not go with the others of the same request."""
+    if request.backend is None:
+        require("optimize", request.optimize is None, "left out without backend")
+        require("spot", not request.spot, "left out without backend")
+        return
+    for name in ONLY_HERE:
+        require("backend", not getattr(request, name), f"left out with {name}: no bought machine has that for sure")
 
 
 def _check(one: RequestField, value: Any) -> None:

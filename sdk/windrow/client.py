@@ -349,6 +349,19 @@ class Client(Transport):
         answer: Json = self.request("PUT", f"{_backend(name)}/caps", body=caps)
         return answer
 
+    def buyers(self, name: str) -> Iterator[Json]:
+        """The projects whose work may buy machines there by itself."""
+        return self.items(f"{_backend(name)}/buyers")
+
+    def allow_buyer(self, name: str, account: str, most: Json) -> Json:
+        """Let the work of a project buy machines there. most: `per_day`, `in_all`."""
+        answer: Json = self.request("PUT", f"{_backend(name)}/buyers/{quote(account, safe='')}", body=most)
+        return answer
+
+    def disallow_buyer(self, name: str, account: str) -> None:
+        """Let the work of a project buy nothing more there."""
+        self.request("DELETE", f"{_backend(name)}/buyers/{quote(account, safe='')}")
+
     def backend_offers(self, name: str, **wanted: Any) -> Iterator[Json]:
         """Machines that could be bought there now, the cheapest first. wanted: `gpus`, `gpu`, `cpus`, `memory_gib`,
         `region`, `kind`."""

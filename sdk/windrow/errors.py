@@ -54,9 +54,9 @@ def _line(reason: dict[str, Any]) -> str:
 class ApiProblem(WindrowClientError):
     """The Master said no (RFC 9457 problem details).
 
-    status: HTTP status; code: the stable code of the errors table; reasons, ways: as the Master lists them, where there
-    are any: why, and which change of the request would fit; lines: the same as text; retry_after_s: when it said that
-    another try makes sense, in seconds from now, else 0.
+    status: HTTP status; code: the stable code of the errors table; subject: the id or field that it is about;
+    reasons, ways: as the Master lists them, where there are any: why, and which change of the request would fit;
+    lines: the same as text; retry_after_s: when it said that another try makes sense, in seconds from now, else 0.
     """
 
     def __init__(self, status: int, document: dict[str, Any], retry_after_s: float = 0) -> None:
@@ -64,6 +64,7 @@ class ApiProblem(WindrowClientError):
         self.retry_after_s = retry_after_s
         self.code = str(document.get("code", "internal"))
         self.detail = str(document.get("detail") or document.get("title") or f"HTTP {status}")
+        self.subject = str(document.get("subject") or "")
         self.request_id = str(document.get("request_id") or "")
         self.retryable = bool(document.get("retryable", False))
         self.reasons: list[Any] = list(document.get("reasons") or [])

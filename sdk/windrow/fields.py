@@ -23,6 +23,9 @@ class Field(NamedTuple):
 
 
 COMMON: Final = (
+    Field("backend", "text", flag="--backend", help="Buy a machine at this backend (any: at each) where there is no room here."),
+    Field("optimize", "text"),
+    Field("spot", "yes", flag="--spot", help="With backend: spot machines first, which their provider may take back."),
     Field("name", "text", flag="--name", help="Name; default: generated.", is_filter=True),
     Field("entrypoint", "text", flag="--entrypoint", help="Program in place of the image's ENTRYPOINT; '' for none, so that the command runs by itself.", may_be_empty=True),
     Field("env", "map"),
@@ -90,6 +93,8 @@ JOB: Final = (
 class ClusterFields(TypedDict, total=False):
     """The fields of a cluster's request that a call may give by name; None: not given."""
 
+    backend: str | None
+    spot: bool | None
     entrypoint: str | None
     secrets: Sequence[str] | None
     registry_secret: str | None
@@ -129,6 +134,8 @@ class ClusterFields(TypedDict, total=False):
 class JobFields(TypedDict, total=False):
     """The fields of a job's request that a call may give by name; None: not given."""
 
+    backend: str | None
+    spot: bool | None
     entrypoint: str | None
     secrets: Sequence[str] | None
     registry_secret: str | None

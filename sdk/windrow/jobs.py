@@ -40,6 +40,8 @@ LOOK_MAX_S: Final = 5.0
 LOOK_GROWTH: Final = 1.5
 ABSENT_S: Final = 120.0
 """For so long a watch bears a Master that does not answer: another one takes over, or it is started again."""
+HERE: Final = "windrow"
+"""The backend of an attempt on a host of the market."""
 LINE_MAX: Final = 64 * 1024
 """Bytes of a line of a log; a longer one comes in pieces of that."""
 AHEAD: Final = 1_000
@@ -51,8 +53,10 @@ class JobStatus:
     """A job as it was at one look.
 
     state: as in docs/jobs.md. attempt: which one, from 1; 0 before the first. cluster_id: of that attempt;
-    previous_cluster_id: of the one before, where it had to move. step, progress: where its cluster is while it starts,
-    and the part of this step that is done, from 0 to 1. cost: so far, of all attempts. None: not known, or not there.
+    previous_cluster_id: of the one before, where it had to move. backend: where that attempt is, `windrow` for a host
+    of the market; previous_backend: of the one before; place: the same in words, with zone, type and price; empty: a
+    host of the market. step, progress: where its cluster is while it starts, and the part of this step that is done,
+    from 0 to 1. cost: so far, of all attempts. None: not known, or not there.
     """
 
     id: str
@@ -66,6 +70,14 @@ class JobStatus:
     cost: Decimal
     exit_code: int | None
     is_over: bool
+    backend: str = HERE
+    previous_backend: str | None = None
+    place: str = ""
+
+    @property
+    def backend_changed(self) -> bool:
+        """True if its last attempt is at another backend than the one before."""
+        return self.previous_backend not in (None, self.backend)
 
     @property
     def succeeded(self) -> bool:
@@ -77,6 +89,8 @@ def status_of(job: Json, cluster: Json | None) -> JobStatus:
     """From what the API says of a job, and of its cluster where that was asked."""
     ids = [str(attempt["cluster_id"]) for attempt in job["attempts"]]
     step = (cluster or {}).get("steps", [])[-1:]
+    places = [attempt.get("place") for attempt in job["attempts"]]
+    backends = [str(place["backend"]) if place else HERE for place in places]
     return JobStatus(
         id=str(job["id"]),
         state=str(job["state"]),
@@ -89,6 +103,9 @@ def status_of(job: Json, cluster: Json | None) -> JobStatus:
         cost=Decimal(job["cost_so_far"]),
         exit_code=job["exit_code"],
         is_over=job["ended_at"] is not None,
+        backend=backends[-1] if backends else HERE,
+        previous_backend=backends[-2] if len(backends) > 1 else None,
+        place=str(places[-1]["text"]) if places and places[-1] else "",
     )
 
 
@@ -323,8 +340,9 @@ class Platform:
         gpu: "24GB", "H100:2", "2". memory: "8GB". max_price: per hour. retry_on_exit: also after an exit code other
         than 0. after: jobs (or names or ids) that have to succeed first. registry_login: `username` and `password` for
         its registry. optimize: the Master chooses the place, by cost, by speed or by both; max_cost: in USD, of the
-        whole job, which is ended before it costs more; hours: how long it runs (docs/routing.md). fields: any other
-        field of `POST /jobs`, such as image, cpus, retries, budget, deadline (with its time zone), priority and
+        whole job, which is ended before it costs more; hours: how long it runs (docs/routing.md). With `backend`, the
+        job may run on a machine that is bought there (docs/clouds.md). fields: any other field of `POST /jobs`, such as
+        backend, spot, image, cpus, retries, budget, deadline (with its time zone), priority and
         packages. Raises WindrowClientError; no job is left then.
         """
         if isinstance(command, str) or not command:
@@ -345,7 +363,9 @@ class Platform:
         }
         request = body(JOB, {**said, **short, **fields}) | (parse_gpu(gpu) if gpu is not None else {})
         request |= {"registry_login": dict(registry_login)} if registry_login else {}
-        if optimize is not None:
+        if request.get("backend") is not None:
+            request = routing.elsewhere(request, optimize, max_cost=max_cost, hours=hours)
+        elif optimize is not None:
             code = routing.program_of(command, Path(folder or "."))
             request, best = routing.following(self.client, request, optimize, max_cost=max_cost, hours=hours, code=code)
             tell(f"windrow: {routing.said(best)}")

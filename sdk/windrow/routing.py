@@ -21,6 +21,26 @@ CODE_MAX: Final = 1 << 20
 """Bytes of a program that are read."""
 
 
+def elsewhere(
+    request: Mapping[str, Any],
+    optimize: str | None,
+    *,
+    max_cost: str | float | Decimal | None = None,
+    hours: float | None = None,
+) -> dict[str, Any]:
+    """The request of work that may run at a backend, too: there the Master chooses the place while it waits. Raises
+    InvalidInput."""
+    if hours is not None:
+        raise InvalidInput("hours goes with optimize alone. With a backend, say the longest running time.")
+    if max_cost is not None and request.get("budget") is not None:
+        raise InvalidInput("max_cost is the budget of the job, too. Leave out the budget.")
+    wishes = {
+        "optimize": None if optimize == "balanced" else optimize,
+        "budget": None if max_cost is None else str(max_cost),
+    }
+    return {**request, **{name: value for name, value in wishes.items() if value is not None}}
+
+
 def following(
     api: Client,
     request: Mapping[str, Any],

@@ -19,7 +19,7 @@ from windrow_proto.units import SECOND, Bytes, Microcents
 ROOT = Path(__file__).parents[2]
 SDK = ROOT / "sdk" / "windrow" / "fields.py"
 FOLDERS = ROOT / "console" / "src" / "folders" / "names.ts"
-GIVEN_BY_CALLS = {"name", "argv", "kind", "env", "await_files", "after"}
+GIVEN_BY_CALLS = {"name", "argv", "kind", "env", "await_files", "after", "optimize"}
 """Fields that a call of the SDK sets from arguments of its own."""
 TYPES = {
     "text": "str",

@@ -15,6 +15,7 @@ from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity import messages as identity_says
 from windrow_master.jobs import answers as job_answers
+from windrow_master.jobs import messages as job_says
 from windrow_master.market import messages as market_says
 from windrow_master.market.service import MarketService
 from windrow_master.queue import messages as queue_asks
@@ -34,6 +35,9 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     cluster_says.VolumesAsked,
     cluster_says.VolumesTaken,
     cluster_says.RankFailed,
+    cluster_says.ElsewhereAsked,
+    cluster_says.NoRoom,
+    job_says.RunLetGo,
     fleet_says.WorkloadReported,
     fleet_says.CommandChanged,
     fleet_says.ReceiptTaken,
@@ -57,6 +61,10 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     cluster_says.IsOfJob: False,
     cluster_says.HostLimits: {},
     cluster_says.EntryOf: None,
+    cluster_says.HostsKept: frozenset(),
+    cluster_says.HostKeptFor: None,
+    cluster_says.CheapestElsewhere: None,
+    job_says.PlaceOf: None,
     storage_says.KeptByJobs: 0,
     SecretUsers: {},
     queue_asks.HeldBelow: {},

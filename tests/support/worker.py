@@ -52,7 +52,7 @@ class Worker:
 
     def cluster(self, session: Session | None = None, env: Env | None = None, trusts_host: bool = False) -> Cluster:
         """A handle whose worker this is."""
-        made = Cluster("here", {}, env or Env(), trusts_host, [], None)
+        made = Cluster("here", {}, env or Env(), trusts_host, {}, None)
         made.id, made._session = "cluster_here", session or self.session()
         return made
 

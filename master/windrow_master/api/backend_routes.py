@@ -16,10 +16,12 @@ from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
 from windrow_master.hybrid.backends.kinds import KINDS, VALUE_MAX, EndsBy, Level
 from windrow_master.hybrid.backends.port import NO_BYTES, Wanted
-from windrow_master.hybrid.purchases.model import BackendRow, Caps
+from windrow_master.hybrid.purchases.model import BackendRow, Caps, Owed
+from windrow_master.hybrid.purchases.model import Buyer as BuyerRow
 from windrow_master.identity.decide import Permission
+from windrow_master.identity.people_lookup import name_of
 from windrow_master.prices.offers import Kind
-from windrow_proto.units import GIB, Bytes
+from windrow_proto.units import GIB, Bytes, money_text
 
 route = Routes("clouds")
 
@@ -27,6 +29,7 @@ NAME: Final = r"^[a-z][a-z0-9-]{0,62}$"
 LEVEL: Final = "How far the adapter was tried"
 ENDS_BY: Final = "What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep"
 Name = Annotated[str, Path(pattern=NAME)]
+Buyer = Annotated[str, Path(min_length=1, max_length=128, description="Project: id or name")]
 Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
 Value = Annotated[str, Field(max_length=VALUE_MAX)]
 SecretValue = Annotated[SecretStr, Field(max_length=VALUE_MAX)]
@@ -199,6 +202,26 @@ class SweepOut(Out):
     unknown: Annotated[list[SweptOut], Field(description="Not ended: the provider refused, or did not answer")]
 
 
+class BuyerBody(Body):
+    """The most that the machines of a project may cost at a backend; one of the two is given."""
+
+    per_day: Annotated[GivenMoney | None, Field(description="Spent on a day (UTC)")] = None
+    in_all: Annotated[GivenMoney | None, Field(description="Spent in all")] = None
+
+
+class BuyerOut(Out):
+    """A project whose work may have machines bought, in the currency of the backend's caps."""
+
+    account_id: str
+    account: Annotated[str | None, Field(description="The name of the project")]
+    per_day: Amount
+    in_all: Amount
+    spent_today: Money
+    spent_in_all: Money
+    living: Annotated[int, Field(description="Its machines that are, or may be, paid for now")]
+    created_at: Time
+
+
 class StoppedOut(Out):
     """The purchases that were asked to end."""
 
@@ -248,6 +271,38 @@ async def set_caps(services: Serving, principal: Asking, name: Name, body: CapsC
     caps = body.parsed((await services.backends.get(name)).caps.currency)
     changed = await services.backends.set_caps(principal, name, caps, margin_percent=body.margin_percent)
     return (await _shown(services, [changed]))[0]
+
+
+@route.get("/backends/{name}/buyers", may=Permission.CLOUDS_READ, reach=Reach.ALL, answer=answers.Page[BuyerOut])
+async def backend_buyers(services: Serving, name: Name, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """The projects whose work may buy machines there by itself."""
+    shown = await _buyers(services, await services.backends.buyers(name))
+    return page_of(shown, limit, cursor, lambda one: one, lambda one: str(one["account_id"]))
+
+
+@route.put(
+    "/backends/{name}/buyers/{account}",
+    may=Permission.CLOUDS,
+    reach=Reach.ALL,
+    changes_rights=True,
+    answer=BuyerOut,
+)
+async def allow_buyer(services: Serving, principal: Asking, name: Name, account: Buyer, body: BuyerBody) -> Any:
+    """Let the work of a project buy machines there by itself, for so much at most. What was allowed before is
+    replaced."""
+    amounts = money_if("per_day", body.per_day), money_if("in_all", body.in_all)
+    made = await services.backends.allow(principal, name, account, *amounts)
+    found = [one for one in await services.backends.buyers(name) if one[0].account_id == made.account_id]
+    return (await _buyers(services, found))[0]
+
+
+@route.delete(
+    "/backends/{name}/buyers/{account}", may=Permission.CLOUDS, reach=Reach.ALL, changes_rights=True, status_code=204
+)
+async def disallow_buyer(services: Serving, principal: Asking, name: Name, account: Buyer) -> Response:
+    """Let the work of a project buy nothing more there. Machines that it has stay until their end."""
+    await services.backends.disallow(principal, name, account)
+    return Response(status_code=204)
 
 
 @route.get("/backends/{name}/offers", may=Permission.CLOUDS_READ, reach=Reach.ALL, answer=answers.Page[MachineOfferOut])
@@ -314,4 +369,19 @@ async def _shown(services: Services, found: Sequence[BackendRow]) -> list[dict[s
     owed = {one.backend: one for one in await services.purchases.owed()}
     return [
         BackendOut.of(one, owed=OwedOut.of(owed[one.name]), market_id=services.purchases.market_id) for one in found
+    ]
+
+
+async def _buyers(services: Services, found: Sequence[tuple[BuyerRow, Owed]]) -> list[dict[str, Any]]:
+    """These buyers with the names of their projects and what they have spent."""
+    names = await services.store.read(lambda uow: [name_of(uow, buyer.account_id) for buyer, _ in found])
+    return [
+        BuyerOut.of(
+            buyer,
+            account=name,
+            spent_today=money_text(owed.today),
+            spent_in_all=money_text(owed.in_all),
+            living=owed.living,
+        )
+        for (buyer, owed), name in zip(found, names, strict=True)
     ]

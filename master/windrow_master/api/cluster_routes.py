@@ -36,6 +36,7 @@ from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.request_shapes import answer_of, body_of, filters_of, parsed
 from windrow_master.api.route import Routes
 from windrow_master.api.sharing import ShareKind
+from windrow_master.api.try_shapes import TryOut, tries_of, tries_tag
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import HOSTS_MAX, ClusterPhase, ClusterRequest, NetworkMode, Template
 from windrow_master.clusters.request import check_new_name
@@ -207,6 +208,7 @@ class ClusterOut(Out):
     queue: Annotated[
         QueuedOut | None, Field(description="Its place in the queue; null in lists, and once it does not wait")
     ]
+    tries: Annotated[list[TryOut] | None, Field(description="Places elsewhere that were tried; null in lists")]
     steps: list[StepOut]
     workloads: list[WorkloadOut]
     request: KeptRequestOut
@@ -377,9 +379,9 @@ async def cluster(request: Request, services: Serving, principal: Asking, cluste
     view = await services.clusters.get(principal, ClusterId(cluster_id))
     # Cost and running time go on between versions: every receipt moves them.
     running_ns = sum(workload.running_ns for workload in view.workloads)
-    queued = await _queued(services, principal, view)
-    shown = cluster_json(view, None if view.whole is None else view.whole.request.env, queued)
-    tag = f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}-{queued_tag(queued)}"
+    queued, tries = await _queued(services, principal, view), await tries_of(services, view.cluster.cluster_id)
+    shown = cluster_json(view, None if view.whole is None else view.whole.request.env, queued, tries)
+    tag = f"{view.cluster.version}-{view.cost}-{running_ns}-{_served(view)}-{queued_tag(queued)}-{tries_tag(tries)}"
     return tagged(request, shown, tag)
 
 
@@ -555,13 +557,18 @@ def _problem(view: ClusterView) -> str | None:
 
 
 def cluster_json(
-    view: ClusterView, env: Mapping[str, str] | None = None, queued: Mapping[str, Any] | None = None
+    view: ClusterView,
+    env: Mapping[str, str] | None = None,
+    queued: Mapping[str, Any] | None = None,
+    tries: list[dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
-    """A cluster with its workloads. env: the values that may be shown. queued: its entry of the queue."""
+    """A cluster with its workloads. env: the values that may be shown. queued: its entry of the queue. tries: the
+    places elsewhere that were tried."""
     return ClusterOut.of(
         view.cluster,
         problem=_problem(view),
         queue=queued,
+        tries=tries,
         workloads=[WorkloadOut.of(workload) for workload in view.workloads],
         request=_request_json(view.cluster.request, env or {}),
         urls={str(port): url for port, url in view.urls.items()},

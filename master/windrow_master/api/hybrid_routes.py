@@ -289,7 +289,7 @@ async def route_workload(services: Serving, principal: Asking, body: RouteBody) 
     unsuitable one with the reason. Starts nothing; the program is read and never run."""
     asked = work_of(body)
     if asked.hours is None and body.task_name is not None:
-        usual_ns = await services.jobs.usual_ns(principal, body.task_name)
+        usual_ns = await services.jobs.usual_ns(principal.account_id, body.task_name)
         if usual_ns:
             asked = replace(asked, hours=usual_ns / HOUR, hours_from="history")
     if body.keep and not is_allowed(principal.roles, Permission.RENT):

@@ -33,6 +33,7 @@ from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
 from windrow_master.api.sharing import FOLDER_MAX, ShareKind
 from windrow_master.api.telemetry_routes import Point
+from windrow_master.api.try_shapes import AttemptPlaceOut, TryOut, tries_of, tries_tag
 from windrow_master.clusters.request import check_new_name
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
@@ -77,10 +78,10 @@ class RerunBody(Body):
 
 
 class AttemptOut(Out):
-    """One cluster that a job had."""
+    """One cluster that a job had, or one run at a service."""
 
     number: int
-    cluster_id: str
+    cluster_id: Annotated[str, Field(description="Empty: it is a run at a service")]
     began_at: Time
     started_at: Annotated[Time | None, Field(description="When its command was first seen to run")]
     ended_at: Time | None
@@ -90,6 +91,7 @@ class AttemptOut(Out):
     log_truncated: bool
     files_bytes: Annotated[int | None, Field(description="Kept of the files that it changed, as a tar")]
     files_truncated: bool
+    place: Annotated[AttemptPlaceOut | None, Field(description="Where it was bought; null: a host of this market")]
     cost: Money
 
 
@@ -115,6 +117,7 @@ class JobOut(Out):
     queue: Annotated[
         QueuedOut | None, Field(description="Its place in the queue; null in lists, and once it does not wait")
     ]
+    tries: Annotated[list[TryOut] | None, Field(description="Places elsewhere that were tried; null in lists")]
     request: JobRequestOut
     attempts: list[AttemptOut]
     exit_code: Annotated[
@@ -231,8 +234,9 @@ async def job(request: Request, services: Serving, principal: Asking, job_id: st
     """One job; the values of its environment are shown to its renter alone, here alone, and until it has ended."""
     view = await services.jobs.get(principal, JobId(job_id))
     said = "" if view.refusal is None else crc32(repr((view.refusal.reasons, view.refusal.ways)).encode())
-    queued = await standing_json(services, principal, job_id)
-    return tagged(request, job_json(view, queued), f"{view.job.version}-{view.cost}-{said}-{queued_tag(queued)}")
+    queued, tries = await standing_json(services, principal, job_id), await tries_of(services, job_id)
+    tag = f"{view.job.version}-{view.cost}-{said}-{queued_tag(queued)}-{tries_tag(tries)}"
+    return tagged(request, job_json(view, queued, tries), tag)
 
 
 @route.put(
@@ -387,8 +391,10 @@ async def rerun_job(
     return job_json(await services.jobs.rerun(principal, JobId(job_id), idempotency_key, env))
 
 
-def job_json(view: JobView, queued: dict[str, Any] | None = None) -> dict[str, Any]:
-    """A job with its attempts. queued: its entry of the queue."""
+def job_json(
+    view: JobView, queued: dict[str, Any] | None = None, tries: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
+    """A job with its attempts. queued: its entry of the queue. tries: the places elsewhere that were tried."""
     job, spent = view.job, zip(view.job.attempts, view.spent, strict=True)
     return JobOut.of(
         job,
@@ -399,6 +405,7 @@ def job_json(view: JobView, queued: dict[str, Any] | None = None) -> dict[str, A
         ],
         cost_so_far=money_text(view.cost),
         queue=queued,
+        tries=tries,
         refusal=None if view.refusal is None else RefusalOut.of(view.refusal),
     )
 

@@ -65,6 +65,7 @@ class PurchaseOut(Out):
     idle_seconds: Annotated[int, Read(lambda one: one.idle_ns // SECOND), Field(description="Without work")]
     machine_id: Annotated[str | None, Field(description="By which the provider knows it")]
     host_id: str | None
+    for_id: Annotated[str | None, Field(description="The job or machine that caused it; null: an operator")]
     created_at: Time
     ends_at: Time
     ended_at: Time | None

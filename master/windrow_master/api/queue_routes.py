@@ -138,7 +138,9 @@ async def queued_json(services: Services, principal: Principal, found: Sequence[
     """These entries as the caller may see them."""
 
     def read(uow: UnitOfWork) -> tuple[list[str], dict[str, str | None]]:
-        texts = [text for one in found for text in (one.why, one.entry.held_by)]
+        elsewhere = services.searches.words(uow, [one.entry.entry_id for one in found])
+        whys = [elsewhere.get(one.entry.entry_id, one.why) for one in found]
+        texts = [text for one, why in zip(found, whys, strict=True) for text in (why, one.entry.held_by)]
         projects = {one.entry.leaf: name_of(uow, one.entry.leaf) for one in found}
         return as_told(services, uow, principal, texts), projects
 

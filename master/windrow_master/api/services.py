@@ -19,6 +19,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.purchases.backends import BackendService
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.search.service import SearchService
 from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs.service import JobService
@@ -136,6 +137,7 @@ class Services:
     router: Router
     backends: BackendService
     purchases: PurchaseService
+    searches: SearchService
     alerts: AlertService
     maintenance: MaintenanceService
     local_user: LocalUser | None

@@ -42,6 +42,7 @@ from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.search.service import SearchService
 from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
@@ -245,7 +246,7 @@ class Master:
         yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
-        yield services.purchases.run()
+        yield from (services.purchases.run(), services.searches.run())
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -459,6 +460,11 @@ class _Parts:
         return wiring_purchases.purchases_of(store, clock, identity, self.fleet, self.market, book, self.reached)
 
     @cached_property
+    def searches(self) -> SearchService:
+        jobs, clusters, purchases = self.jobs, self.clusters, self.purchases
+        return wiring_purchases.searches_of(self.store, self.clock, jobs, clusters, purchases, self.queue)
+
+    @cached_property
     def fair_shares(self) -> ShareService:
         return ShareService(self.store, self.clock, self.queue)
 
@@ -634,12 +640,12 @@ class _Parts:
 
     def places(self) -> dict[str, Any]:
         """Those of places beside this market's own hosts, by their names in Services."""
+        router = Router(self.store, self.clusters, self.registry, self.price_book, self.clock)
         return {
             "registry": self.registry,
             "price_book": self.price_book,
-            "router": Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
-            "backends": self.purchases.backends,
-            "purchases": self.purchases,
+            "router": router,
+            **wiring_purchases.by_name(self.purchases, self.searches),
         }
 
     def services(self) -> Services:
@@ -728,7 +734,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
-    wiring_purchases.register(messages, parts.purchases)
+    wiring_purchases.register(messages, parts.purchases, parts.searches)
     _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)

@@ -1,5 +1,5 @@
 """Messages of clusters to the packages above them: volumes that they are to have, ranks that failed, jobs that made
-them, and limits of hosts. Pure."""
+them, limits of hosts, and places elsewhere. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +8,7 @@ from windrow_master.clusters.model import Cluster, Workload
 from windrow_master.queue.model import Entry
 from windrow_master.store.messages import Fact, Question
 from windrow_proto.ids import AccountId, ClusterId, HostId
+from windrow_proto.units import Microcents
 from windrow_proto.volumes import Mount
 
 
@@ -56,11 +57,13 @@ class EntryOf(Question[Entry | None]):
 @dataclass(frozen=True, slots=True)
 class HostLimit:
     """The limit of a host. most: clusters at once; None: as its slots allow. only_for: the account whose work it takes;
-    None: every account. closes_at_ns: the wall time from which it is not to be used; None: none is known."""
+    None: every account. closes_at_ns: the wall time from which it is not to be used; None: none is known. kept_for: the
+    entry of the queue that it was bought for and that has not run there yet; empty: none."""
 
     most: int | None = None
     only_for: AccountId | None = None
     closes_at_ns: int | None = None
+    kept_for: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +71,42 @@ class HostLimits(Question[Mapping[HostId, HostLimit]]):
     """Asks for the hosts that have a limit. hosts: among these alone; None: among all."""
 
     hosts: Sequence[HostId] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ElsewhereAsked(Fact):
+    """Jobs, or a machine that waits, may run elsewhere: at this backend, or at any. Raises Forbidden where their
+    project may not buy there."""
+
+    account_id: AccountId
+    entry_ids: tuple[str, ...]
+    backend: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom(Fact):
+    """An entry that may run elsewhere had its turn in the queue, and there was no room for it here."""
+
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostsKept(Question[frozenset[HostId]]):
+    """Asks for the hosts that are kept for other entries of the queue than this one."""
+
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostKeptFor(Question[HostId | None]):
+    """Asks for the host that was bought for this entry, and has joined; None: there is none."""
+
+    entry_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheapestElsewhere(Question[Microcents | None]):
+    """Asks for the price per hour of the cheapest place elsewhere for an entry; None: there is none. Raises Unavailable
+    while the prices are not known yet."""
+
+    entry_id: str

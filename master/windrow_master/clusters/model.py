@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Annotated, Final, NewType
 
 from windrow_master.market.model import RentalId
-from windrow_master.spec import Limits, Resources, Spec, Unit, Work
+from windrow_master.spec import Elsewhere, Limits, Resources, Spec, Unit, Work
 from windrow_proto.ids import AccountId, ClusterId, CommandId, HostId, WorkloadId
 from windrow_proto.model import SlotGrant
 from windrow_proto.units import DAY, MINUTE, SECOND, Bytes, Microcents
@@ -110,7 +110,7 @@ class WorkPhase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterRequest(Limits, Resources, Work):
+class ClusterRequest(Limits, Resources, Work, Elsewhere):
     """A request for a cluster, as it is kept and shown again; request.py checks what its fields must be together."""
 
     kind: Annotated[ClusterKind, Spec(flag="--kind", text="box, service, gang, ray or dask")] = ClusterKind.BOX

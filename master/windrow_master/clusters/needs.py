@@ -41,6 +41,12 @@ class Refused(NoCapacity):
         self.retryable = refusal.is_possible
 
 
+class DearerHere(NoCapacity):
+    """A place here costs more than a machine that is bought for it. Wait, or ask without optimize."""
+
+    retryable = False  # no host here is to be kept for it
+
+
 @dataclass(frozen=True, slots=True)
 class Evict:
     """The test rentals on these hosts have to end first. refused: what the renter is told if they do not."""

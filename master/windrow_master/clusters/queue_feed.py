@@ -220,7 +220,8 @@ class QueueFeed:
             size = len(cards), one.cpus * MILLI, _mib(one.memory_bytes)
             if one.admin_state == "active" and one.link_state == "online" and one.is_settled:
                 numbers = {slot.slot_id: number for number, slot in enumerate(cards)}
-                host = Host(host_id=host_id, pool=self._pools.of(one), cards=size[0], cpus=size[1], memory=size[2])
+                pool = f"kept for {one.kept_for}" if one.kept_for else self._pools.of(one)
+                host = Host(host_id=host_id, pool=pool, cards=size[0], cpus=size[1], memory=size[2])
             tiers = dict[str, int]()
             for slot in cards:
                 tiers[slot.tier] = tiers.get(slot.tier, 0) + MILLI

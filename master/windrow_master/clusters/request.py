@@ -12,7 +12,7 @@ from windrow_master.clusters.kinds import box
 from windrow_master.clusters.model import OVER_HOSTS, ClusterKind, ClusterRequest
 from windrow_master.placement.model import Request, Runtime
 from windrow_master.secrets.model import variables_of
-from windrow_master.spec import Resources, check, check_labels, fields_of, require
+from windrow_master.spec import Resources, check, check_elsewhere, check_labels, fields_of, require
 from windrow_proto import image_names
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ids import NO_ID, AccountId, ClusterId, WorkloadId, resembles_id
@@ -61,6 +61,9 @@ def checked(request: ClusterRequest, cluster_id: ClusterId) -> ClusterRequest:
     is_gang = request.kind is ClusterKind.GANG
     require("restart_members", is_gang or not request.restart_members, "left out unless the kind is gang")
     require("argv", not is_gang or bool(request.argv), "given for kind gang: every host runs it")
+    check_elsewhere(request)
+    is_alone = request.backend is None or (request.wait_ns is not None and request.hosts == 1)
+    require("backend", is_alone, "left out without wait_seconds, and with more than one host")
     box.check(request)
     check_volumes(request)
     check_secrets(request)

@@ -18,7 +18,16 @@ from windrow_master.clusters.due import DueClusters
 from windrow_master.clusters.kinds import box
 from windrow_master.clusters.launch import Launcher
 from windrow_master.clusters.meeting import Meeter
-from windrow_master.clusters.messages import HostLimits, IsOfJob, VolumesAsked, VolumesTaken
+from windrow_master.clusters.messages import (
+    CheapestElsewhere,
+    ElsewhereAsked,
+    HostKeptFor,
+    HostLimits,
+    HostsKept,
+    IsOfJob,
+    VolumesAsked,
+    VolumesTaken,
+)
 from windrow_master.clusters.model import (
     Cluster,
     ClusterKind,
@@ -28,7 +37,7 @@ from windrow_master.clusters.model import (
     Workload,
     WorkPhase,
 )
-from windrow_master.clusters.needs import Evict, Look, Needs, Ready, Refused
+from windrow_master.clusters.needs import DearerHere, Evict, Look, Needs, Ready, Refused
 from windrow_master.clusters.nominations import Nominations
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
@@ -77,7 +86,7 @@ from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
-from windrow_proto.units import HOUR, SECOND, Microcents, time_text
+from windrow_proto.units import HOUR, SECOND, Microcents, money_text, time_text
 
 LOOKS_MAX: Final = 3
 """How often the hosts of one request look for each other: others may fit each time."""
@@ -211,10 +220,12 @@ class ClusterService:
         One that may wait is Queued where there is no place now, or where others wait, and its operation goes on.
         """
         may_wait = request.wait_ns is not None
+        compares = request.optimize == "cost" and request.backend is not None
         said = "it may wait without a registry login alone, which is kept nowhere: keep the login as a secret"
         require("registry_login", not (may_wait and login), f"left out with wait_seconds: {said}")
-        if may_wait and len(self.waiting):
-            return await self._enqueue(principal, request, key, "Others wait before it.")
+        if may_wait and (len(self.waiting) or compares):
+            said = "Prices elsewhere are looked up first." if compares else "Others wait before it."
+            return await self._enqueue(principal, request, key, said)
         is_in_turn = but is not None or is_proof
         kept = frozenset[HostId]() if is_in_turn else self.waiting.kept(principal.account_id, request)
         out = but or kept
@@ -240,7 +251,7 @@ class ClusterService:
             return self._starter.placed(uow, principal.account_id, preview) if known(uow) is None else None
 
         found = await self._store.read(look)
-        if isinstance(found, Refusal) and not found.is_possible:
+        if isinstance(found, Refusal) and not found.is_possible and request.backend is None:
             raise Refused(found)
 
         def change(uow: UnitOfWork) -> tuple[Operation, ClusterView]:
@@ -248,6 +259,8 @@ class ClusterService:
                 return self._again(uow, principal, request, before)
             cluster_id, asked = self._admitted(uow, principal, request)
             self.check_waits(uow, principal.account_id, asked, 1)
+            if asked.backend is not None:
+                uow.publish(ElsewhereAsked(principal.account_id, (cluster_id,), asked.backend))
             cluster = self.waiting.new(uow, principal, cluster_id, asked, said)
             uow[ClusterRepository].add(cluster, key, self._digest(request))
             uow.audit(principal.actor, CREATE_KIND, cluster_id, "asked for: it waits for a place")
@@ -274,7 +287,8 @@ class ClusterService:
             self._store.admit()
             self.check_secrets(uow, cluster.account_id, cluster.request)
             uow.publish(VolumesAsked(cluster.account_id, cluster.request.volumes))
-            ready = self._starter.prepare(uow, cluster.account_id, cluster.request, among=among, but=but)
+            out = uow.ask(HostsKept(cluster_id)) | but
+            ready = self._starter.prepare(uow, cluster.account_id, cluster.request, among=among, but=out)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(cluster.account_id, cluster.request.volumes, cluster_id))
@@ -286,6 +300,8 @@ class ClusterService:
 
         if (cluster := await self._store.read(waits)) is None:
             return None
+        if cluster.request.optimize == "cost":
+            await self.check_price(principal_of(cluster, self._clock.wall_ns()), cluster.request, cluster_id)
 
         async def ask() -> ClusterView | Needs | None:
             return await self.nominations.placed(
@@ -303,6 +319,19 @@ class ClusterService:
         """Raises BudgetTooSmall where this budget does not pay for a minute where it would run now."""
         if budget is not None:
             self._starter.placed(uow, account_id, request, budget=budget)
+
+    async def check_price(self, principal: Principal, request: ClusterRequest, entry_id: str) -> None:
+        """Raises DearerHere where a request that is optimised for its cost has a place here, and one elsewhere costs
+        less; Unavailable while that is not known."""
+
+        def read(uow: UnitOfWork) -> Microcents | None:
+            return None if uow.ask(HostKeptFor(entry_id)) is not None else uow.ask(CheapestElsewhere(entry_id))
+
+        best = await self._store.read(read)
+        here = () if best is None else (await self.plan(principal, request)).members
+        price = Microcents(sum(one.price_per_hour for one in here))
+        if best is not None and here and price > best:
+            raise DearerHere(f"A place here costs {money_text(price)} an hour, one elsewhere {money_text(best)}.")
 
     def check_waits(self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, count: int) -> None:
         """Raises QuotaExceeded where so many more may not wait, or one of them is larger than a quota."""
@@ -398,7 +427,8 @@ class ClusterService:
             if known is not None:
                 return self._again(uow, principal, request, known)
             cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof)
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
+            out = uow.ask(HostsKept((key or "").partition("/")[0])) | but
+            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, out)
             if not isinstance(ready, Ready):
                 return ready
             uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))

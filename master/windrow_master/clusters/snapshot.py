@@ -248,6 +248,7 @@ def _candidate(
         most_works=limit.most,
         works=0 if limit.most is None else committed.works,
         only_for=limit.only_for,
+        kept_for=limit.kept_for,
         closes_at_ns=limit.closes_at_ns,
         region=host.region,
         country=host.country or "",

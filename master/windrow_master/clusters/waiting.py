@@ -14,6 +14,7 @@ from typing import Final
 from windrow_master.clusters import environments
 from windrow_master.clusters.controller import ClusterLifecycle
 from windrow_master.clusters.entries import entry_of
+from windrow_master.clusters.messages import HostKeptFor, NoRoom
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.clusters.states import noted
@@ -25,7 +26,7 @@ from windrow_master.queue.ports import Gone, Refused, Started
 from windrow_master.queue.service import QueueService
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import InvalidInput, StorageFailed, TooMany, WindrowError
+from windrow_proto.errors import InvalidInput, NoCapacity, StorageFailed, TooMany, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, HostId, TokenId
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import MINUTE, Microcents
@@ -73,9 +74,9 @@ class WaitingClusters:
         uow.after_commit(lambda: self.put(cluster))
         return cluster
 
-    def put(self, cluster: Cluster) -> None:
-        """It waits in the queue."""
-        self._queue.put(self._entry(cluster), self)
+    def put(self, cluster: Cluster, kept: HostId | None = None) -> None:
+        """It waits in the queue. kept: the host that was bought for it."""
+        self._queue.put(self._entry(cluster, kept), self)
 
     def kept(self, account_id: AccountId, request: ClusterRequest) -> frozenset[HostId]:
         """The hosts that a request which does not wait may not have, as they are kept for what does."""
@@ -84,12 +85,23 @@ class WaitingClusters:
 
     async def put_all(self) -> None:
         """Put all that wait by their rows, once at a start."""
-        for cluster in await self._store.read(lambda uow: uow[ClusterRepository].queued()):
-            self.put(cluster)
+        for cluster, kept in await self._store.read(_queued):
+            self.put(cluster, kept)
 
-    def _entry(self, cluster: Cluster) -> Entry:
+    async def put_again(self, cluster_id: ClusterId) -> None:
+        """The host that is kept for one that waits may be another."""
+
+        def read(uow: UnitOfWork) -> tuple[Cluster | None, HostId | None]:
+            return uow[ClusterRepository].get(cluster_id), uow.ask(HostKeptFor(cluster_id))
+
+        cluster, kept = await self._store.read(read)
+        if cluster is not None and cluster.phase is ClusterPhase.QUEUED:
+            self.put(cluster, kept)
+
+    def _entry(self, cluster: Cluster, kept: HostId | None = None) -> Entry:
         """The entry of a cluster that waits, or has its place."""
         request = replace(cluster.request, tier=cluster.tier or cluster.request.tier)
+        request = request if kept is None else replace(request, host_id=kept)
         ids, costs = (cluster.account_id, str(cluster.cluster_id)), self._queue.tier_costs()
         return entry_of(request, *ids, cluster.created_at_ns, tier_costs=costs, spenders=cluster.spenders)
 
@@ -107,6 +119,8 @@ class WaitingClusters:
         except StorageFailed:
             raise
         except WindrowError as error:
+            if isinstance(error, NoCapacity):
+                await self._store.write(lambda uow: self._no_room(uow, cluster_id), name="cluster.no_room")
             return Refused.by(error, closed)
         if view is None:
             return Gone()
@@ -123,10 +137,20 @@ class WaitingClusters:
 
         await self._store.write(change, name="cluster.waits")
 
+    def _no_room(self, uow: UnitOfWork, cluster_id: ClusterId) -> None:
+        cluster = uow[ClusterRepository].get(cluster_id)
+        if cluster is not None and cluster.phase is ClusterPhase.QUEUED and cluster.request.backend is not None:
+            uow.publish(NoRoom(cluster_id))
+
     def _fail(self, uow: UnitOfWork, cluster_id: ClusterId, said: str) -> None:
         cluster = uow[ClusterRepository].get(cluster_id)
         if cluster is not None:
             self._lifecycle.impossible(uow, cluster, said)
+
+
+def _queued(uow: UnitOfWork) -> list[tuple[Cluster, HostId | None]]:
+    """All that wait, each with the host that was bought for it."""
+    return [(one, uow.ask(HostKeptFor(one.cluster_id))) for one in uow[ClusterRepository].queued()]
 
 
 def check_room(uow: UnitOfWork, account_id: AccountId) -> None:

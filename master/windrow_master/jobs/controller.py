@@ -20,6 +20,7 @@ import structlog
 
 from windrow_master.clusters import lookup
 from windrow_master.clusters.end_limits import BudgetTooSmall
+from windrow_master.clusters.messages import HostKeptFor, NoRoom
 from windrow_master.clusters.model import WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import ClusterView
@@ -29,6 +30,7 @@ from windrow_master.jobs.checkpoints import JobCheckpoints
 from windrow_master.jobs.entries import entry_of, took_ns, waits
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.handover import Handovers
+from windrow_master.jobs.messages import PlaceOf
 from windrow_master.jobs.model import Attempt, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key, cluster_request
@@ -47,6 +49,7 @@ from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
     IdempotencyMismatch,
     InvalidInput,
+    NoCapacity,
     TooLarge,
     TooMany,
     WindrowError,
@@ -70,12 +73,6 @@ TRANSFERS: Final = ShareLimits(16, 4, 0)
 """Folders, logs and files of jobs under way at once; what finds no share is begun in a later look."""
 _LIFE_NS: Final = 10**18
 _BUG: Final = "The Master met a bug with this job; it tries again."
-_ENDS: Final = {
-    Verdict.SUCCEEDED: JobEvent.SUCCEED,
-    Verdict.FAILED: JobEvent.FAIL,
-    Verdict.CANCELLED: JobEvent.CANCEL,
-    Verdict.AGAIN: JobEvent.AGAIN,
-}
 
 log = structlog.get_logger(__name__)
 
@@ -83,13 +80,14 @@ log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class _Look:
     """A job, whether a step follows for it now, and when one of its limits ends it; at_ns, limit_ns: wall time. ended:
-    the ends of those that it comes after."""
+    the ends of those that it comes after. kept: the host that was bought for it."""
 
     job: Job
     has_step: bool
     limit_ns: int | None
     at_ns: int
     ended: Mapping[str, End]
+    kept: HostId | None = None
 
 
 class JobController:
@@ -188,7 +186,9 @@ class JobController:
             with suppress(Exception):
                 answer, limit_ns, ended = _answer(uow, job)
                 has_step = self._faults.is_spent(job.job_id) or answer is not None
-            found.append(_Look(job, has_step and job.ended_at_ns is None, limit_ns, uow.now_wall_ns, ended))
+            has_step = has_step and job.ended_at_ns is None
+            kept = uow.ask(HostKeptFor(job.job_id)) if job.request.backend is not None and waits(job) else None
+            found.append(_Look(job, has_step, limit_ns, uow.now_wall_ns, ended, kept))
         return found
 
     def _steps(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
@@ -206,7 +206,7 @@ class JobController:
         job = look.job
         if job.version < self._placed.get(job.job_id, 0):
             return  # it was read before it had its place, and is due again since
-        cluster_id = job.attempts[-1].cluster_id if job.has_cluster else None
+        cluster_id = (job.attempts[-1].cluster_id or None) if job.has_cluster else None
         is_new = self._clusters_of.get(job.job_id) != cluster_id
         if is_new:
             self._forget_cluster(job.job_id)
@@ -223,7 +223,7 @@ class JobController:
             self._due.add(job.job_id)
         if waits(job):
             with self._retried(job.job_id, "entry"):
-                self._queue.put(entry_of(job, self._queue.tier_costs()), self, look.ended)
+                self._queue.put(entry_of(job, self._queue.tier_costs(), kept=look.kept), self, look.ended)
         if look.has_step:  # it was not taken: the next look tries again
             self._due.add(job.job_id)
         if look.limit_ns is not None:
@@ -240,6 +240,10 @@ class JobController:
             self._due.add(job_id)
 
     # --- what happens to jobs ---
+
+    def look_again(self, job_id: JobId) -> None:
+        """Something beside its row has changed that concerns a job."""
+        self._due.add(job_id)
 
     def _job_changed(self, job_id: JobId) -> None:
         self._due.add(job_id)
@@ -289,15 +293,17 @@ class JobController:
             await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
             return Gone()
         except WindrowError as error:
+            if isinstance(error, NoCapacity) and job.request.backend is not None:
+                await self._store.write(lambda uow: uow.publish(NoRoom(job_id)), name="job.no_room")
             return Refused.by(error, closed)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 
         def place(uow: UnitOfWork) -> None:
             now = uow[JobRepository].get(job_id)
             assert now is not None and now.state in PLACEABLE, "nobody else moves it meanwhile: `placing` is held"
-            attempt = Attempt(cluster.cluster_id, uow.now_wall_ns)
-            now = replace(now, attempts=(*now.attempts, attempt))
-            self._placed[job_id] = self._transitions.step(uow, now, decide.Answer(JobEvent.PLACED), "master").version
+            place = uow.ask(PlaceOf(hosts[0])) if hosts else None
+            attempt = Attempt(cluster.cluster_id, uow.now_wall_ns, place=place)
+            self._placed[job_id] = self._transitions.begin(uow, now, attempt).version
 
         await self._store.write(place, name="job.placed")
         return Started(entry_of(job, self._queue.tier_costs(), cluster.tier), hosts)
@@ -308,6 +314,8 @@ class JobController:
         left = None if budget is None else Microcents(max(0, budget - sum(costs)))
         asked = replace(cluster_request(logins.whole(self._seal_key, job)), image=image)
         who, login = principal_of(job, self._clock), logins.opened(self._seal_key, job)
+        if job.request.optimize == "cost":
+            await self._clusters.check_price(who, asked, job.job_id)
         try:
             _, made = await self._clusters.create(who, asked, attempt_key(job), login=login, budget=left, but=but)
         except BudgetTooSmall as error:
@@ -332,6 +340,9 @@ class JobController:
 
     async def _look_inside(self, job: Job) -> None:
         """Begin what takes longer than a look: send its folder, keep its log, bring in what it left."""
+        if job.has_cluster and job.attempts[-1].run_id:
+            await self._await_run(job)
+            return
         if job.state is JobState.RUNNING:
             self._save(job)
         if job.job_id in self._busy or not job.has_cluster:
@@ -360,6 +371,18 @@ class JobController:
             if now_ns >= due_ns and self._begin(job, self._take_log(job)):
                 due_ns = self._log_due_ns[job.job_id] = now_ns + LOG_EVERY_NS
             self._due.add(job.job_id, due_ns)
+
+    async def _await_run(self, job: Job) -> None:
+        """Whoever has a run sends its folder and keeps its log; one that was asked to end does so in its time."""
+        if job.state is not JobState.CHECKPOINTING:
+            self._until_ns.pop(job.job_id, None)
+            return
+        until_ns = self._until_ns.setdefault(job.job_id, self._clock.monotonic_ns() + decide.RUN_ENDS_NS)
+        if self._clock.monotonic_ns() < until_ns:
+            self._due.add(job.job_id, until_ns)
+            return
+        attempt, why = job.attempts[-1], "its service did not say what it left"
+        await self._store.write(lambda uow: self._collected(uow, job.job_id, attempt, why), name="job.collected")
 
     def _begin(self, job: Job, work: Coroutine[Any, Any, Any]) -> bool:
         """Start it, where its account has a share of the transfers left; else a later look does."""
@@ -516,7 +539,7 @@ class JobController:
         job = uow[JobRepository].get(job_id)
         if job is None or job.state is not JobState.CHECKPOINTING or job.verdict is None:
             return
-        event = _ENDS[job.verdict]
+        event = decide.ENDS[job.verdict]
         job = replace(job, attempts=(*job.attempts[:-1], attempt))
         reason = "; ".join(part for part in (job.reason, why) if part)
         self._transitions.step(uow, job, decide.Answer(event, reason), "master")

@@ -22,6 +22,9 @@ COLLECT_NS: Final = 30 * SECOND
 COLLECT_ENDED_NS: Final = 600 * SECOND
 """For the files of work that has ended; its host keeps them until they are in, at no cost."""
 
+RUN_ENDS_NS: Final = 60 * SECOND
+"""For the end of a run at a service that was asked to end, with its log and files."""
+
 SEND_NS: Final = 600 * SECOND
 """For its folder to come to its host, from the first time that it did not: a job does not hold a host for longer."""
 
@@ -105,6 +108,9 @@ def _waiting(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) ->
 
 
 def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:
+    if job.attempts[-1].run_id:  # it begins and ends as the service says
+        limit = _limit(job, seen, now_ns)
+        return Answer(JobEvent.COLLECT, limit, Verdict.FAILED) if limit else None
     cluster, workload = seen.cluster, seen.workload
     if cluster is None or workload is None:
         return Answer(JobEvent.FAIL, "its machine is not there")
@@ -143,6 +149,27 @@ def _broken(job: Job, workload: Workload, why: str) -> Answer:
         return Answer(JobEvent.AGAIN, why, None, workload.exit_code)
     event = JobEvent.FAIL if workload.lost_since_ns is None else JobEvent.LOSE
     return Answer(event, why, None, workload.exit_code)
+
+
+ENDS: Final = {
+    Verdict.SUCCEEDED: JobEvent.SUCCEED,
+    Verdict.FAILED: JobEvent.FAIL,
+    Verdict.CANCELLED: JobEvent.CANCEL,
+    Verdict.AGAIN: JobEvent.AGAIN,
+}
+"""The end of a job once its log and files are in, by its verdict."""
+
+
+def run_ended(job: Job, exit_code: int | None, said: str) -> Answer:
+    """Return what follows where a run at a service is over. exit_code None: its command did not end by itself."""
+    if job.state is JobState.CHECKPOINTING and job.verdict is not None:
+        return Answer(ENDS[job.verdict], job.reason, None, exit_code)
+    if exit_code == 0:
+        return Answer(JobEvent.SUCCEED, "", None, 0)
+    why = said or ("it was lost" if exit_code is None else f"its command ended with {exit_code}")
+    if (exit_code is None or job.request.retries_on_exit) and attempts_left(job):
+        return Answer(JobEvent.AGAIN, why, None, exit_code)
+    return Answer(JobEvent.LOSE if exit_code is None else JobEvent.FAIL, why, None, exit_code)
 
 
 def unsent(job: Job, why: str, *, is_refused: bool) -> Answer:

@@ -8,6 +8,7 @@ from windrow_master.jobs.model import Job, JobState
 from windrow_master.jobs.request import cluster_request
 from windrow_master.jobs.states import PLACEABLE
 from windrow_master.queue.model import Entry, PriorityClass
+from windrow_proto.ids import HostId
 
 
 def waits(job: Job) -> bool:
@@ -16,10 +17,12 @@ def waits(job: Job) -> bool:
     return job.state in PLACEABLE or (job.state is JobState.SUBMITTED and is_whole)
 
 
-def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None) -> Entry:
-    """The entry of a job. tier_costs: of a card, in permille. tier: that it runs in; None: it waits."""
+def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None, kept: HostId | None = None) -> Entry:
+    """The entry of a job. tier_costs: of a card, in permille. tier: that it runs in; None: it waits. kept: the host
+    that was bought for it, where it waits for no other."""
     asked = job.request
     request = replace(cluster_request(job), max_duration_ns=asked.max_duration_ns, tier=tier or asked.tier)
+    request = request if kept is None else replace(request, host_id=kept)
     return entries.entry_of(
         request,
         job.account_id,

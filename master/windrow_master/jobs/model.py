@@ -6,9 +6,9 @@ from enum import StrEnum
 from typing import Annotated, Final, NewType
 
 from windrow_master.queue.model import PRIORITY_MAX, PriorityClass, When
-from windrow_master.spec import ARGV_MAX, TEXT_MAX, Limits, Resources, Spec, Unit, Work
+from windrow_master.spec import ARGV_MAX, TEXT_MAX, Elsewhere, Limits, Resources, Spec, Unit, Work
 from windrow_proto.ids import AccountId, ClusterId
-from windrow_proto.units import DAY, SECOND
+from windrow_proto.units import DAY, SECOND, Microcents, money_text
 
 JobId = NewType("JobId", str)
 
@@ -44,7 +44,7 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobRequest(Limits, Resources, Work):
+class JobRequest(Limits, Resources, Work, Elsewhere):
     """A request for a job, as it is kept and shown again; request.py checks what its fields must be together.
 
     max_duration_ns: of one attempt; deadline_ns, begin_ns: wall time. budget: of all attempts together. packages:
@@ -177,12 +177,49 @@ class JobRequest(Limits, Resources, Work):
         return {job_id: when for job_ids, when in ways for job_id in job_ids}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttemptPlace:
+    """A place of an attempt that was bought. backend: its name; machine: its type, as `m5.large`; zone: empty: not
+    known. is_service: it runs code by itself, and there is no machine of ours. currency: of the price. purchase_id,
+    run_id: what was bought; the other is empty."""
+
+    backend: str
+    is_service: bool = False
+    machine: str
+    region: str
+    zone: str = ""
+    is_spot: bool = False
+    price_per_hour: Microcents
+    currency: str
+    purchase_id: str = ""
+    run_id: str = ""
+
+    @property
+    def where(self) -> str:
+        """Its backend and zone."""
+        return f"{self.backend} {self.zone or self.region}".rstrip()
+
+    @property
+    def text(self) -> str:
+        """The place in words."""
+        kind, price = "spot " if self.is_spot else "", money_text(self.price_per_hour)
+        return f"{self.where}, {kind}{self.machine} ({price} {self.currency} an hour)"
+
+
+NO_CLUSTER: Final = ClusterId("")
+"""Of an attempt that is a run."""
+HERE: Final = "this market"
+"""The place of an attempt on a host that was not bought, in words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One cluster that the job had. exit_code: None while unknown; outcome: in words, empty while it goes on.
+    """One cluster that the job had, or one run at a service. exit_code: None while unknown; outcome: in words, empty
+    while it goes on.
 
     log_bytes, files_bytes: what the Master keeps of it; None where it could not be had. is_requeued: somebody put the
-    job back into the queue, or its host said that it would be gone, which uses up no retry.
+    job back into the queue, or its host said that it would be gone, which uses up no retry. place: None: a host of this
+    market. cluster_id: empty where it is a run.
     """
 
     cluster_id: ClusterId
@@ -196,6 +233,17 @@ class Attempt:
     files_bytes: int | None = None
     files_truncated: bool = False
     is_requeued: bool = False
+    place: AttemptPlace | None = None
+
+    @property
+    def where(self) -> str:
+        """Its place in words."""
+        return HERE if self.place is None else self.place.text
+
+    @property
+    def run_id(self) -> str:
+        """The run at a service that it is; empty: it is a cluster."""
+        return "" if self.place is None else self.place.run_id
 
 
 class Verdict(StrEnum):

@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, func, insert, or_, select, update
 
 from windrow_master.clusters.model import names_of
 from windrow_master.clusters.tables import clusters
-from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import Attempt, AttemptPlace, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.states import PLACEABLE
 from windrow_master.jobs.tables import jobs
 from windrow_master.queue.quota import NodeLevel
@@ -164,7 +164,12 @@ def _job(row: Mapping[Any, Any]) -> Job:
             "held_by": row["held_by"] or "",
             "request": restored(JobRequest, row["request"]),
             "state": JobState(row["state"]),
-            "attempts": tuple(Attempt(**one) for one in row["attempts"]),
+            "attempts": tuple(map(_attempt, row["attempts"])),
             "verdict": None if row["verdict"] is None else Verdict(row["verdict"]),
         }
     )
+
+
+def _attempt(raw: Mapping[str, Any]) -> Attempt:
+    place = raw.get("place")
+    return Attempt(**{**raw, "place": None if place is None else AttemptPlace(**place)})

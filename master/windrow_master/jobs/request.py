@@ -9,7 +9,7 @@ from windrow_master.clusters import request as clusters
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.jobs import packages
 from windrow_master.jobs.model import Job, JobId, JobRequest
-from windrow_master.spec import Resources, Work, check, fields_of, require
+from windrow_master.spec import Resources, Work, check, check_elsewhere, fields_of, require
 from windrow_proto.ids import ClusterId
 from windrow_proto.units import SECOND
 
@@ -32,6 +32,7 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     is_array = request.array_size > 0
     require("array_at_once", is_array or request.array_at_once is None, "left out without array_size")
     packages.check(request.packages)
+    check_elsewhere(request)
     require("deadline", request.deadline_ns is None or request.deadline_ns > now_ns, "in the future")
     begin_ns, deadline_ns = request.begin_ns, request.deadline_ns
     is_before = begin_ns is None or deadline_ns is None or begin_ns < deadline_ns

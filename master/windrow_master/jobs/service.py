@@ -11,6 +11,7 @@ from statistics import median
 from typing import Final
 
 from windrow_master.clusters import environments, lookup
+from windrow_master.clusters.messages import ElsewhereAsked
 from windrow_master.clusters.model import ClusterRequest, Workload, names_of
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import Preview
@@ -22,9 +23,10 @@ from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
 from windrow_master.jobs.files import JobFiles
 from windrow_master.jobs.handover import Handovers
 from windrow_master.jobs.messages import RouteFollowed
-from windrow_master.jobs.model import CLASSES, Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import CLASSES, HERE, Attempt, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import checked, cluster_request, digest
+from windrow_master.jobs.runs import JobRuns
 from windrow_master.jobs.states import FINAL, PLACEABLE, WAITING, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, spent
 from windrow_master.loops import page_alone
@@ -111,6 +113,7 @@ class JobService:
             queue,
             self.handovers,
         )
+        self.runs = JobRuns(store, self._transitions, self.controller.placing)
         self.on_change = self._transitions.on_change
         """Call a listener on the loop whenever a job has changed."""
 
@@ -182,11 +185,19 @@ class JobService:
             self._transitions.add(uow, job, key, self._digest(request))
             self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
+        self._ask_elsewhere(uow, principal.account_id, asked, ids)
         if asked.route_id is not None:
             place = (asked.host_id, asked.tier)
             uow.publish(RouteFollowed(principal.account_id, ids[0], asked.route_id, *place))
         uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
+
+    def _ask_elsewhere(
+        self, uow: UnitOfWork, account_id: AccountId, asked: JobRequest, job_ids: Sequence[JobId]
+    ) -> None:
+        """Raises Forbidden where the project may not buy there."""
+        if asked.backend is not None:
+            uow.publish(ElsewhereAsked(account_id, tuple(job_ids), asked.backend))
 
     def _digest(self, request: JobRequest) -> bytes:
         return self._seal_key.digest(digest(request))
@@ -263,12 +274,12 @@ class JobService:
 
         return await self._store.read(read)
 
-    async def usual_ns(self, principal: Principal, name: str) -> int | None:
-        """The running time of this account's jobs of this name: the middle of the last ones that succeeded; None where
+    async def usual_ns(self, account_id: AccountId, name: str) -> int | None:
+        """The running time of an account's jobs of this name: the middle of the last ones that succeeded; None where
         there is none. Attempts that failed before do not count."""
 
         def read(uow: UnitOfWork) -> list[int]:
-            rows = uow[JobRepository].page(principal.account_id, None, USUAL_JOBS, {"name": name})
+            rows = uow[JobRepository].page(account_id, None, USUAL_JOBS, {"name": name})
             last = [one.attempts[-1] for one in rows if one.state is JobState.SUCCEEDED and one.attempts]
             return [one.ended_at_ns - one.started_at_ns for one in last if one.started_at_ns and one.ended_at_ns]
 
@@ -428,6 +439,7 @@ class JobService:
                 spenders=principal.spenders,
             )
             self._transitions.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
+            self._ask_elsewhere(uow, fresh.account_id, request, (fresh.job_id,))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             self._transitions.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)
@@ -477,11 +489,14 @@ class JobService:
         return self._follow(principal, job_id)
 
     async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
-        number, offset = 1, 0
+        number, offset, told = 1, 0, 0
         while True:
             job = (await self.get_own(principal, job_id)).job
             is_over = len(job.attempts) > number or job.state in FINAL
             if len(job.attempts) >= number:
+                if told < number and (said := _moved_text(job, number)):
+                    yield said
+                told = number
                 async for piece in self._from(principal, job, number, offset):
                     offset += len(piece)
                     yield piece
@@ -536,6 +551,13 @@ class JobService:
         if job is None or not (job.account_id == principal.account_id or principal.roles & others):
             raise NotFound("There is no such job, or it is not yours. List yours: windrow job ls", subject=job_id)
         return job
+
+
+def _moved_text(job: Job, number: int) -> bytes:
+    """The line of a log that is followed where an attempt is at another place than the last; empty: it is not."""
+    before = HERE if number == 1 else job.attempts[number - 2].where
+    where = job.attempts[number - 1].where
+    return b"" if where == before else f"[windrow: now at {where}]\n".encode()
 
 
 def _is_waiting(job: Job) -> bool:

@@ -1,16 +1,17 @@
 """Takes one step of a job: writes its row, the audit log and an event, and ends its cluster; all in the caller's
 transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from windrow_master.clusters import end_limits, images, lookup
 from windrow_master.clusters.service import ClusterService
 from windrow_master.jobs import decide, moving
-from windrow_master.jobs.model import Job, JobId
+from windrow_master.jobs.messages import RunLetGo
+from windrow_master.jobs.model import HERE, Attempt, Job, JobId
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
-from windrow_master.jobs.states import JobEffect, answer
+from windrow_master.jobs.states import JobEffect, JobEvent, answer
 from windrow_master.market import spending
 from windrow_master.market.lookup import charged
 from windrow_master.store.unit import UnitOfWork
@@ -38,7 +39,11 @@ class JobTransitions:
         move = answer(job.state, found.event)
         if move.state is job.state:
             return job
-        if JobEffect.LET_GO in move.effects:
+        run_id = job.attempts[-1].run_id if job.has_cluster else ""
+        is_to_end = found.event is JobEvent.COLLECT and found.exit_code is None
+        if run_id and (is_to_end or JobEffect.LET_GO in move.effects):
+            uow.publish(RunLetGo(job.job_id, run_id))
+        elif JobEffect.LET_GO in move.effects:
             why, key = "its job has ended", attempt_key(job)
             self._clusters.lifecycle.end_request(uow, job.account_id, key, why, actor, at_once=True)
         after = moving.moved(job, move, found, uow.now_wall_ns)
@@ -49,10 +54,25 @@ class JobTransitions:
         self.tell(uow, after, f"job.{after.state.value.lower()}", said, actor)
         return after
 
-    def tell(self, uow: UnitOfWork, job: Job, kind: str, said: str, actor: str) -> None:
+    def begin(self, uow: UnitOfWork, job: Job, attempt: Attempt) -> Job:
+        """Begin its next attempt, and tell where that is another place than the last one's."""
+        last = job.attempts[-1] if job.attempts else None
+        before, why = (HERE, "there was no room here") if last is None else (last.where, last.outcome)
+        after = self.step(
+            uow, replace(job, attempts=(*job.attempts, attempt)), decide.Answer(JobEvent.PLACED), "master"
+        )
+        if attempt.where != before:
+            said = f"{after.name} is now at {attempt.where}" + (f": {why}" if why else "")
+            fields = {"from": before, "to": attempt.where, "why": why}
+            self.tell(uow, after, "job.backend_changed", said, "master", fields)
+        return after
+
+    def tell(
+        self, uow: UnitOfWork, job: Job, kind: str, said: str, actor: str, fields: Mapping[str, str] | None = None
+    ) -> None:
         """Write an event of a job."""
-        clusters = tuple(attempt.cluster_id for attempt in job.attempts[-1:])
-        uow.event(kind, (job.job_id, job.account_id, *clusters), said, actor=actor)
+        clusters = tuple(attempt.cluster_id for attempt in job.attempts[-1:] if attempt.cluster_id)
+        uow.event(kind, (job.job_id, job.account_id, *clusters), said, fields, actor=actor)
 
     def keep(self, uow: UnitOfWork, job: Job) -> Job:
         """Write a job down as its next version."""

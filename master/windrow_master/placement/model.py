@@ -75,18 +75,18 @@ class Candidate:
     """One host as placement sees it.
 
     cpus, memory_bytes: all that it has; cpus_free, memory_free_bytes: what the clusters already placed there have not
-    asked for.
-    default_image: what runs where a request names no image; None when its owner set none. network: hosts that see each
-    other directly have the same; None: no other host sees this one. is_fenced: whether its containers are kept away
-    from its own network. gives_containers_gpus: whether its container daemon can. about_processes: what there is to
-    know before a process is run there, or why none is; about_containers: how its containers are kept apart from it, or
-    why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon: whether it only was
-    not heard yet since the Master started. is_known: whether it has told what it has, which a new host does a moment
-    after it came. most_works: how many workloads it takes at once, of which it has `works`; None: as its slots allow.
-    only_for: the account that it is kept for; None: every account. closes_at_ns: the wall time at which it goes into
-    maintenance; None: none is known. region: of its relay; country, labels: as its owner says; empty: not known.
-    bandwidth_mbps: measured, in the slower direction. near_ms: the round trip to the region that a request names, 0 in
-    it; reliability_percent: rounded down. None: not known, or nobody asks.
+    asked for. default_image: what runs where a request names no image; None when its owner set none. network: hosts
+    that see each other directly have the same; None: no other host sees this one. is_fenced: whether its containers
+    are kept away from its own network. gives_containers_gpus: whether its container daemon can. about_processes: what
+    there is to know before a process is run there, or why none is; about_containers: how its containers are kept
+    apart from it, or why it runs none. settling_ns: how long its link has to hold before it is settled. is_back_soon:
+    whether it only was not heard yet since the Master started. is_known: whether it has told what it has, which a new
+    host does a moment after it came. most_works: how many workloads it takes at once, of which it has `works`; None:
+    as its slots allow. only_for: the account that it is kept for; None: every account. kept_for: the entry of the
+    queue that it is kept for; empty: none. closes_at_ns: the wall time at which it goes into maintenance; None: none
+    is known. region: of its relay; country, labels: as its owner says; empty: not known. bandwidth_mbps: measured, in
+    the slower direction. near_ms: the round trip to the region that a request names, 0 in it; reliability_percent:
+    rounded down. None: not known, or nobody asks.
     """
 
     host_id: HostId
@@ -115,6 +115,7 @@ class Candidate:
     most_works: int | None = None
     works: int = 0
     only_for: AccountId | None = None
+    kept_for: str = ""
     closes_at_ns: int | None = None
     region: str = ""
     country: str = ""

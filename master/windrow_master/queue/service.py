@@ -220,6 +220,11 @@ class QueueService:
                 break
         return found
 
+    def ready_like(self, entry_id: str) -> Sequence[str]:
+        """The others that wait for nothing but a place, and fit wherever this one does."""
+        alike = self._alike.get(self._shapes.get(entry_id, ()), ())
+        return [one for one in alike if one != entry_id and self.queue.state(one) is Waits.READY]
+
     def totals(self, leaves: frozenset[str] | None) -> Totals:
         """The counts of these leaves; None: of all."""
         waiting, running = self.queue.count(leaves)

@@ -152,9 +152,10 @@ def backend_kinds(context: typer.Context, view: View) -> None:
 @backend_app.command("show")
 def backend_show(context: typer.Context, name: Name, as_json: AsJson = False) -> None:
     """Show one backend: settings, caps, what is owed, and its last check."""
-    one = client(context).backend(name)
+    api = client(context)
+    one, buyers = api.backend(name), list(api.buyers(name))
     if as_json:
-        print_json(one)
+        print_json(one | {"buyers": buyers})
         return
     owed, currency = one["owed"], one["caps"]["currency"]
     rows = (
@@ -168,6 +169,7 @@ def backend_show(context: typer.Context, name: Name, as_json: AsJson = False) ->
         ("In all", f"{money_text(owed['in_all'])} {currency}, and at most {money_text(owed['reserved'])} reserved"),
         *((f"Cap {key.replace('_', ' ')}", _cap(one, key)) for key in (*MONEY, *COUNTS)),
         ("Margin", f"{one['margin_percent']} %"),
+        *((f"May buy: {_buyer(each)}", _allowed(each)) for each in buyers),
         ("Without the Master", ENDS_BY[one["ends_by"]]),
         ("Market id", one["market_id"]),
         ("Swept", one["swept_at"] or "not yet"),
@@ -264,6 +266,46 @@ def backend_cap(
         print_json(one)
         return
     say(f"Caps of {name}: " + ", ".join(f"{key.replace('_', ' ')} {_cap(one, key)}" for key in (*MONEY, *COUNTS)))
+
+
+Project = Annotated[str, typer.Argument(metavar="PROJECT", help="Name or id of the project.")]
+
+
+@backend_app.command("allow")
+def backend_allow(
+    context: typer.Context,
+    name: Name,
+    project: Project,
+    per_day: PerDay = None,
+    in_all: InAll = None,
+    as_json: AsJson = False,
+) -> None:
+    """Let the jobs and machines of a project buy machines here by themselves, for so much at most."""
+    caps = _caps(per_day=per_day, in_all=in_all)
+    if not any(caps.values()):
+        raise InvalidInput("Say how much this project may spend there: --per-day or --in-all AMOUNT.")
+    made = client(context).allow_buyer(name, project, caps)
+    print_json(made) if as_json else say(f"{_buyer(made)} may buy at {name}: {_allowed(made)}.")
+
+
+@backend_app.command("disallow")
+def backend_disallow(context: typer.Context, name: Name, project: Project, as_json: AsJson = False) -> None:
+    """Let the work of a project buy nothing more here. Machines that it has stay until their end."""
+    client(context).disallow_buyer(name, project)
+    print_json({"disallowed": project}) if as_json else say(f"{project} buys no more machines at {name}.")
+
+
+def _buyer(one: Item) -> str:
+    return str(one["account"] or one["account_id"])
+
+
+def _allowed(one: Item) -> str:
+    said = [
+        f"{money_text(one[spent], 2)} of {money_text(one[cap], 2)} {words}"
+        for cap, spent, words in (("per_day", "spent_today", "today"), ("in_all", "spent_in_all", "in all"))
+        if one[cap] is not None
+    ]
+    return f"{', '.join(said)}; {counted(one['living'], 'machine')} now"
 
 
 @backend_app.command("sweep")

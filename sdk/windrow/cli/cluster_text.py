@@ -153,9 +153,28 @@ def request_facts(asked: Mapping[str, Any], host: str | None = None) -> list[tup
         ("Secrets", ", ".join([*(asked.get("secrets") or ()), *filter(None, [asked.get("registry_secret")])]) or None),
         ("Longest running time", f"{asked['max_duration_seconds']:g} s" if asked.get("max_duration_seconds") else None),
         ("Budget", asked.get("budget")),
+        ("Also at", _elsewhere(asked)),
         ("Highest price per hour", asked.get("max_price_per_hour")),
     )
     return [(name, value) for name, value in pairs if value is not None]
+
+
+def _elsewhere(asked: Mapping[str, Any]) -> str | None:
+    if not asked.get("backend"):
+        return None
+    name = "any backend" if asked["backend"] == "any" else asked["backend"]
+    return name + (", spot first" if asked.get("spot") else "")
+
+
+def try_rows(tries: list[dict[str, Any]] | None) -> list[tuple[str, str]]:
+    """Returns the places elsewhere that were tried, a row each."""
+    return [(f"Try {one['number']}", _try(one)) for one in tries or ()]
+
+
+def _try(one: dict[str, Any]) -> str:
+    kind, said = "spot " if one["spot"] else "", f": {one['said']}" if one["said"] else ""
+    price = f"{money_text(one['price_per_hour'])} {one['currency']} an hour"
+    return f"{one['place']}, {kind}{one['machine']} ({price}): {one['state']}{said}"
 
 
 def place_facts(asked: Mapping[str, Any]) -> list[tuple[str, Any]]:

@@ -1,7 +1,7 @@
 """`windrow cluster`: create, look, read logs, run a command inside, fetch files, delete."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -25,7 +25,7 @@ from windrow.cli.queueing import NotThere, Weights, explain_work, queue_rows
 from windrow.cli.request import body, parse_gpu, registry_login
 from windrow.cli.streams import ProgramOutput, Raw, refuse_input, say_unsent_input
 from windrow.cli.tables import Column, Table, View, id_column, lists, money_column, time_column
-from windrow.cli.waiting import Wait, WaitCommand, left_queue, may_wait, wait_part
+from windrow.cli.waiting import ENDLESS, Wait, WaitCommand, left_queue, may_wait, wait_part
 from windrow.client import Client
 from windrow.errors import MasterUnreachable, NameTaken, WaitTimedOut, WindrowClientError
 from windrow.fields import CLUSTER
@@ -163,6 +163,10 @@ def cluster_create(
         bool, typer.Option("--if-not-there", help="Where you have a machine of this --name, use it; create none.")
     ] = False,
     yes: Yes = False,
+    optimize: Annotated[
+        Literal["cost", "speed"] | None,
+        typer.Option("--optimize", help="With --backend: also where places here are dearer, or what starts first."),
+    ] = None,
     wait: Wait = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once, before the machine runs.")] = False,
     as_json: AsJson = False,
@@ -181,7 +185,10 @@ def cluster_create(
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }
+    if asked["backend"] is not None and wait is None:
+        wait = ENDLESS
     own = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {}) | wait_part(wait)
+    own |= {} if optimize is None else {"optimize": optimize}
     request = kept.changed(base, own)
     if plan:
         show_plan(api.plan(request), as_json)

@@ -11,7 +11,7 @@ import typer
 from windrow import routing
 from windrow.cli import completing, quoting, resolving
 from windrow.cli.bringing import AllowExecutables, IncludeSecrets, exit_unless_whole, say_report
-from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, usage_rows
+from windrow.cli.cluster_text import print_plan, print_refusal, request_facts, state_text, try_rows, usage_rows
 from windrow.cli.clusters import Env, EnvFile, Gpu, Login, await_volumes, login_part
 from windrow.cli.context import AsJson, Yes, client
 from windrow.cli.exits import EXIT_FAILURE, EXIT_OK
@@ -30,7 +30,7 @@ from windrow.fields import JOB
 from windrow.folder import transfer
 from windrow.folder.sending import Parcel, named, single, survey
 from windrow.folder.transfer import bring
-from windrow.words import counted, money_text, state_name
+from windrow.words import counted, money_text, seconds_text, state_name
 
 job_app = typer.Typer(
     help="Jobs: commands that wait for a GPU, run to the end, and keep their log and files.", no_args_is_help=True
@@ -64,7 +64,8 @@ MaxCost = Annotated[
     typer.Option(
         "--max-cost",
         min=0.01,
-        help="With --optimize: leave out places that cost more, and end it before it costs more, in USD for each job.",
+        help="With --optimize or --backend: leave out places that cost more, and end it before it costs more, in USD "
+        "for each job.",
     ),
 ]
 Hours = Annotated[
@@ -177,7 +178,9 @@ def job_submit(
     }
     request = body(JOB, asked) | (parse_gpu(gpu) if gpu is not None else {})
     parcel = _parcel(script, root, files, include_secrets)
-    if optimize is not None:
+    if request.get("backend") is not None:
+        request = routing.elsewhere(request, optimize, max_cost=max_cost, hours=hours)
+    elif optimize is not None:
         code = routing.program_of(command, script.parent if script else root or Path.cwd())
         limits = {"max_cost": max_cost, "hours": hours}
         request, best = routing.following(api, request, optimize, **limits, code=code, keeps=not plan)
@@ -296,6 +299,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
             ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
             *queue_rows(item.get("queue")),
             *_waits(item.get("refusal")),
+            *try_rows(item.get("tries")),
             *request_facts(asked, resolving.called(api, "/hosts", host) if (host := asked.get("host_id")) else None),
             *([("Packages", ", ".join(asked["packages"]))] if asked["packages"] else []),
             ("Exit code", item["exit_code"]),
@@ -361,8 +365,18 @@ def _stretch(one: dict[str, Any]) -> str:
 
 def _attempt(one: dict[str, Any]) -> str:
     left = f"log {size_text(one['log_bytes'])}, files {size_text(one['files_bytes'])}"
-    machine, said = resolving.short(one["cluster_id"]), one["outcome"] or "goes on"
-    return f"machine {machine}: {said}; {left}; cost {money_text(one['cost'])}"
+    place, said = one.get("place"), one["outcome"] or "goes on"
+    machine = "run" if place and place["service"] else f"machine {resolving.short(one['cluster_id'])}"
+    at, ran = (f" at {place['text']}" if place else ""), _ran(one)
+    return f"{machine}{at}: {said}; {ran}{left}; cost {money_text(one['cost'])}"
+
+
+def _ran(one: dict[str, Any]) -> str:
+    """How long an attempt that has ended took."""
+    if one["started_at"] is None or one["ended_at"] is None:
+        return ""
+    took = datetime.fromisoformat(one["ended_at"]) - datetime.fromisoformat(one["started_at"])
+    return f"ran {seconds_text(took.total_seconds())}; "
 
 
 @job_app.command("explain")

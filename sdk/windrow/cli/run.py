@@ -46,8 +46,8 @@ ABSENT_S: Final = 300.0
 """For so long a run bears a Master that does not answer; its lease is longer."""
 CANNOT_RUN, NO_PROGRAM = 126, 127
 """The exit codes of a command that cannot be run and of one that is not there, as shells have them."""
-NOT_OF_RUNS: Final = frozenset({"kind", "ports", "hosts", "restart_members", "idle_seconds"})
-"""Fields of clusters that make no sense for one command on one host."""
+NOT_OF_RUNS: Final = frozenset({"kind", "ports", "hosts", "restart_members", "idle_seconds", "backend", "spot"})
+"""Fields of clusters that make no sense for one command on one host that waits for nothing."""
 LOG_PAUSE_S: Final = 0.5
 """Before a log that broke off is asked for again."""
 HURRY_S: Final = 8.0

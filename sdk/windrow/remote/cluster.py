@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from windrow.client import Client
 
 CREATE_S: Final = 900.0
+WAIT_S: Final = 3_600
+"""For a place, where one elsewhere may be bought."""
 DESCRIPTION_BYTES_MAX: Final = 16 << 10
 """Of what a worker says of itself: three short values."""
 DELETE_S: Final = 180.0
@@ -86,7 +88,9 @@ def cluster(
     """A cluster of this name; it is asked for by `up_if_not`, or by the first call on it.
 
     instance_type: "A100:2" (two of that model), "24GB:1" (a GPU with at least that), "CPU:4+" (processors).
-    provider, use_spot: wishes; where the market has no such offer it says so, and takes the best of its own.
+    provider: a backend of the market where a machine is bought if there is no room (docs/clouds.md), `any` of them, or
+    the `cheapest` place; use_spot: spot machines first. Where that may not be, it says so, and takes the best of its
+    own. optimize: `cost` or `speed`, as of `POST /clusters`.
     hosts: how many, each with that; functions run on all of them by `.distribute`, else on the first.
     open_ports: ports that the cluster serves. max_price: per hour. fields: any other field of `POST /clusters`, such as
     tier, budget and image: one with Python; without it your own host runs a process, and where there is none a plain
@@ -99,8 +103,12 @@ def cluster(
     request = body(CLUSTER, {**said, **short, **fields}) | _needs(instance_type)
     if request.get("hosts") not in (None, 1):
         request["kind"] = "gang"
-    wishes = [*([f"provider {provider!r}"] if provider else []), *(["spot capacity"] if use_spot else [])]
-    return Cluster(name, request, default_env or Env(), trusts_host, wishes, client)
+    elsewhere: Json = {}
+    if provider or use_spot:
+        is_any = provider in (None, "any", "cheapest")
+        elsewhere = {"backend": "any" if is_any else provider, "spot": use_spot, "wait_seconds": WAIT_S}
+        elsewhere |= {"optimize": "cost"} if provider == "cheapest" else {}
+    return Cluster(name, request, default_env or Env(), trusts_host, elsewhere, client)
 
 
 def _needs(instance_type: str) -> Json:
@@ -117,13 +125,13 @@ class Cluster:
     """A handle; nothing is asked of the market until it is used."""
 
     def __init__(
-        self, name: str, request: Json, env: Env, trusts_host: bool, wishes: list[str], client: "Client | None"
+        self, name: str, request: Json, env: Env, trusts_host: bool, elsewhere: Json, client: "Client | None"
     ) -> None:
         self.name, self.default_env, self.trusts_host = name, env, trusts_host
         self.id: str | None = None
         self.shape = {"hosts": 1, "cpus": 1, "gpus": 0}
         """How many hosts it has, and what each gives; known once it is up."""
-        self._request, self._wishes, self._client = request, wishes, client
+        self._request, self._elsewhere, self._client = request, elsewhere, client
         self._lock = threading.Lock()
         self._session: Session | None = None
         self._others: list[Session] | None = None
@@ -254,10 +262,12 @@ class Cluster:
 
     def _make(self, api: "Client") -> str:
         tell(f"windrow: making cluster {self.name}")
-        if self._wishes:
-            tell(f"  this market does not offer {' or '.join(self._wishes)}: its own best fitting host is taken")
         python = f"python{sys.version_info[0]}.{sys.version_info[1]}"
         request = {**self._request, "argv": ["sh", "-c", START, "windrow", python, "serve"]}
+        if self._elsewhere:
+            made = self._made_elsewhere(api, {**self._elsewhere, **request})
+            if made is not None:
+                return self._started(api, made)
         try:
             made = api.create_cluster(request, tell=tell)
         except ApiProblem as problem:
@@ -269,6 +279,22 @@ class Cluster:
                 )
             except ApiProblem:
                 raise problem from None
+        return self._started(api, made)
+
+    def _made_elsewhere(self, api: "Client", request: Json) -> Json | None:
+        """The cluster where it may run at a backend, too; None, and said, where that may not be."""
+        try:
+            made = api.create_cluster(request, tell=tell)
+        except ApiProblem as problem:
+            if problem.code not in ("forbidden", "invalid_input") or problem.subject != "backend":
+                raise
+            tell(f"  {problem.detail} Its own best fitting host is taken.")
+            return None
+        steps = Steps()
+        return api.wait_cluster(str(made["id"]), lambda one: one["phase"] != "Queued", WAIT_S, steps)
+
+    def _started(self, api: "Client", made: Json) -> str:
+        """Send it the worker, and wait until it takes calls; returns its id."""
         found = str(made["id"])
         self._hold(found)
         try:

@@ -97,6 +97,11 @@ class MachineOffer:
     billing: Billing = Billing()
 
 
+def machine_of(offer: MachineOffer) -> str:
+    """The type of an offer's machine, such as `g5.xlarge`."""
+    return offer.offer_id.partition("/")[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """The offers that are asked for. gpu: its model class; empty: any, or none where gpus is 0. Regions, zones and

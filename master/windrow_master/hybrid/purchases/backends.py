@@ -7,16 +7,28 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from windrow_master.hybrid.backends.port import Backend, Doubtful, Finding, MachineOffer, Refused, RefusedFor, Wanted
-from windrow_master.hybrid.purchases.costs import MARGIN_PERCENT_MAX, check_is_capped
-from windrow_master.hybrid.purchases.model import BACKENDS_MAX, BackendRow, Caps
-from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
+from windrow_master.hybrid.purchases.costs import MARGIN_PERCENT_MAX, check_is_capped, day_of, owed
+from windrow_master.hybrid.purchases.model import BACKENDS_MAX, BackendRow, Buyer, Caps, Owed
+from windrow_master.hybrid.purchases.repository import BackendRepository, BuyerRepository, PurchaseRepository
+from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import Principal
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Conflict, InvalidInput, NoCapacity, NotFound, TooMany, Unavailable, WindrowError
+from windrow_proto.errors import (
+    Conflict,
+    Forbidden,
+    InvalidInput,
+    NoCapacity,
+    NotFound,
+    TooMany,
+    Unavailable,
+    WindrowError,
+)
+from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey, seal_values
+from windrow_proto.units import Microcents
 
 PURPOSE: Final = "credentials of backend "
 """For which credentials are sealed; the backend's name follows."""
@@ -133,6 +145,7 @@ class BackendService:
                 )
                 raise Conflict(said, subject=name)
             uow[BackendRepository].remove(name)
+            uow[BuyerRepository].remove(backend=name)
             _tell(uow, principal, "removed", row, f"The backend {name} was removed")
 
         await self._store.write(change, name="backend.remove")
@@ -140,6 +153,56 @@ class BackendService:
         known = self._opened.pop(name, None)
         if known is not None:
             await known[1].close()
+
+    async def allow(
+        self,
+        principal: Principal,
+        name: str,
+        account_id: str,
+        per_day: Microcents | None = None,
+        in_all: Microcents | None = None,
+    ) -> Buyer:
+        """Let the work of a project buy machines there by itself, for so much at most. Raises NotFound,
+        InvalidInput."""
+        if per_day is None and in_all is None:
+            raise InvalidInput("Say how much it may spend there: per day or in all.", subject="per_day")
+
+        def change(uow: UnitOfWork) -> Buyer:
+            row, account = find_backend(uow, name), find_account(uow, account_id)
+            if account is None:
+                raise NotFound("There is no such project. List them: windrow account ls", subject=account_id[:64])
+            known = uow[BuyerRepository].get(name, account.id)
+            since_ns = uow.now_wall_ns if known is None else known.created_at_ns
+            buyer = Buyer(backend=name, account_id=account.id, per_day=per_day, in_all=in_all, created_at_ns=since_ns)
+            uow[BuyerRepository].save(buyer)
+            _tell(uow, principal, "allowed", row, f"The work of {account.id} may buy machines at {name}")
+            return buyer
+
+        return await self._store.write(change, name="backend.allow")
+
+    async def disallow(self, principal: Principal, name: str, account_id: str) -> None:
+        """Let the work of a project buy nothing more there; what was bought stays. Raises NotFound."""
+
+        def change(uow: UnitOfWork) -> None:
+            row, account = find_backend(uow, name), find_account(uow, account_id)
+            uow[BuyerRepository].remove(name, AccountId(account_id) if account is None else account.id)
+            _tell(uow, principal, "disallowed", row, f"The work of {account_id} buys no more machines at {name}")
+
+        await self._store.write(change, name="backend.disallow")
+
+    async def buyers(self, name: str) -> Sequence[tuple[Buyer, Owed]]:
+        """The projects that may buy there, each with what its machines cost. Raises NotFound."""
+
+        def read(uow: UnitOfWork) -> list[tuple[Buyer, Owed]]:
+            row, rows, day_ns = find_backend(uow, name), uow[PurchaseRepository], day_of(uow.now_wall_ns)
+            living, found = rows.living(name), list[tuple[Buyer, Owed]]()
+            for buyer in uow[BuyerRepository].of_backend(name):
+                own = [one for one in living if one.account_id == buyer.account_id]
+                spent = rows.spent(name, day_ns, buyer.account_id)
+                found.append((buyer, owed(row, own, spent, uow.now_wall_ns)))
+            return found
+
+        return await self._store.read(read)
 
     async def check(self, principal: Principal, name: str) -> Sequence[Finding]:
         """Look at credentials, permissions, quota and whether a machine could reach this Master; buys nothing. The
@@ -182,6 +245,25 @@ def find_backend(uow: UnitOfWork, name: str) -> BackendRow:
     if row is None:
         raise NotFound(_NONE, subject=name[:64])
     return row
+
+
+def find_buyer(uow: UnitOfWork, name: str, account_id: AccountId) -> Buyer:
+    """The right of a project to buy there. Raises Forbidden."""
+    buyer = uow[BuyerRepository].get(name, account_id)
+    if buyer is None:
+        raise may_not_buy(f"at {name}")
+    return buyer
+
+
+def may_not_buy(where: str) -> Forbidden:
+    """The refusal of work whose project may buy nothing there."""
+    said = f"This project may not buy machines {where}. Submit it without backend, or ask an operator of this market"
+    return Forbidden(f"{said} for: windrow backend allow NAME PROJECT", subject="backend")
+
+
+def forget_buyer(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Forget what a project that is deleted might buy."""
+    uow[BuyerRepository].remove(account_id=account_id)
 
 
 def said(error: Refused | Doubtful, name: str) -> WindrowError:

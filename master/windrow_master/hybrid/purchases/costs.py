@@ -8,10 +8,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from windrow_master.hybrid.backends.port import MachineOffer
-from windrow_master.hybrid.purchases.model import LIVING_MAX, NOTHING, OVERRUN_S, BackendRow, Caps, Cost, Owed, Purchase
+from windrow_master.hybrid.backends.port import MachineOffer, PurchaseId
+from windrow_master.hybrid.purchases.model import (
+    LIVING_MAX,
+    NOTHING,
+    OVERRUN_S,
+    BackendRow,
+    Buyer,
+    Caps,
+    Cost,
+    Owed,
+    Purchase,
+)
+from windrow_master.hybrid.purchases.states import State
 from windrow_master.prices.offers import billed
 from windrow_proto.errors import InvalidInput, QuotaExceeded
+from windrow_proto.ids import AccountId
 from windrow_proto.units import DAY, SECOND, Microcents, money_text
 
 DEARER_PERCENT: Final = 10
@@ -38,6 +50,35 @@ def worst_case(offer: MachineOffer, dearest_per_hour: Microcents, duration_ns: i
     """The most that a machine may cost which is to end after this time, its overrun included."""
     used_s = -(-duration_ns // SECOND) + OVERRUN_S
     return billed(dearest_per_hour, used_s, offer.billing.granularity_s, offer.billing.minimum_s)
+
+
+def wanted(
+    purchase_id: PurchaseId,
+    backend: str,
+    account_id: AccountId,
+    bought_by: str,
+    offer: MachineOffer,
+    duration_ns: int,
+    now_ns: int,
+    for_id: str = "",
+) -> Purchase:
+    """A purchase as it begins, with its cost in the worst case."""
+    most_per_hour = dearest(offer.price_per_hour)
+    return Purchase(
+        purchase_id=purchase_id,
+        backend=backend,
+        account_id=account_id,
+        bought_by=bought_by,
+        offer=offer,
+        state=State.WANTED,
+        state_since_ns=now_ns,
+        created_at_ns=now_ns,
+        ends_at_ns=now_ns + duration_ns,
+        dearest_per_hour=most_per_hour,
+        reserved=worst_case(offer, most_per_hour, duration_ns),
+        for_id=for_id,
+        is_kept=bool(for_id),
+    )
 
 
 def used_ns(purchase: Purchase, until_ns: int) -> tuple[int, int]:
@@ -122,6 +163,25 @@ def check_caps(row: BackendRow, wanted: Purchase, living: Sequence[Purchase], sp
         limit: int | None = getattr(caps, name)
         if limit is not None and count > limit:
             raise _reached(row, name, str(count), str(limit))
+
+
+def check_buyer(buyer: Buyer, wanted: Purchase, living: Sequence[Purchase], spent: Spent) -> None:
+    """Raise QuotaExceeded where one more passes what its project may spend at a backend. living, spent: of this project
+    there."""
+    all_of_them = [*living, wanted]
+    amounts = {
+        "per_day": spent.today + sum(_a_day(one) for one in all_of_them),
+        "in_all": spent.in_all + sum(one.reserved for one in all_of_them),
+    }
+    for cap, amount in amounts.items():
+        most = getattr(buyer, cap)
+        if most is not None and amount > most:
+            currency = wanted.offer.currency
+            said = f"This project may spend {money_text(most)} {currency} at {buyer.backend} ({cap})"
+            would = (
+                f"{said}; with this purchase, what is reserved included, it would be {money_text(Microcents(amount))}."
+            )
+            raise QuotaExceeded(f"{would} Wait, or ask an operator of this market for more.", subject=buyer.backend)
 
 
 def check_is_capped(caps: Caps) -> None:

@@ -60,6 +60,18 @@ class BackendRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Buyer:
+    """A project whose work may have machines bought at a backend. per_day, in_all: the most that they cost, as in Caps;
+    one of the two is given."""
+
+    backend: str
+    account_id: AccountId
+    per_day: Microcents | None = None
+    in_all: Microcents | None = None
+    created_at_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Purchase:
     """One machine that is bought, from the wish to the end.
 
@@ -68,7 +80,8 @@ class Purchase:
     of the leader that asked. seen_at_ns: when a list last showed it alive; gone_since_ns: when the first of the lists
     was asked that have shown it gone without a break. idle_since_ns: without work since; idle_ns: the same of earlier
     times. reason: why it is ended, or was not had. refused_for: the provider's. console: the last that a machine wrote
-    that never joined, without secrets.
+    that never joined, without secrets. for_id: the job or machine that caused it; empty: an operator did. is_kept: it
+    takes no other work until that has run there.
     """
 
     purchase_id: PurchaseId
@@ -96,6 +109,8 @@ class Purchase:
     reason: str = ""
     refused_for: RefusedFor | None = None
     console: str = ""
+    for_id: str = ""
+    is_kept: bool = False
 
     @property
     def is_living(self) -> bool:

@@ -5,13 +5,13 @@ from dataclasses import asdict
 from datetime import date
 from typing import Any, Final
 
-from sqlalchemy import delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 
 from windrow_master.hybrid.backends.port import Billing, Finding, MachineOffer, PurchaseId, RefusedFor
 from windrow_master.hybrid.purchases.costs import Spent
-from windrow_master.hybrid.purchases.model import BackendRow, Caps, Cost, Purchase
+from windrow_master.hybrid.purchases.model import BackendRow, Buyer, Caps, Cost, Purchase
 from windrow_master.hybrid.purchases.states import State
-from windrow_master.hybrid.purchases.tables import backends, purchase_costs, purchases
+from windrow_master.hybrid.purchases.tables import backends, buyers, purchase_costs, purchases
 from windrow_master.prices.offers import Kind
 from windrow_master.store.prepared import page, readable
 from windrow_master.store.repository import Repository
@@ -73,11 +73,19 @@ class PurchaseRepository(Repository):
         rows = self._connection.execute(query.where(purchases.c.living_at == backend))
         return {PurchaseId(row.purchase_id): row.machine_id for row in rows}
 
-    def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId]]:
-        """The hosts of living purchases, of these alone where they are given, and for whom each is."""
-        query = select(purchases.c.living_host, purchases.c.account_id).where(purchases.c.living_host.is_not(None))
-        found = [(HostId(row.living_host), AccountId(row.account_id)) for row in self._connection.execute(query)]
+    def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId, str]]:
+        """The hosts of living purchases, of these alone where they are given, for whose work each is, and for which
+        entry of the queue it is kept; empty: for none."""
+        query = select(purchases.c.living_host, purchases.c.account_id, purchases.c.kept_for)
+        rows = self._connection.execute(query.where(purchases.c.living_host.is_not(None)))
+        found = [(HostId(row.living_host), AccountId(row.account_id), row.kept_for or "") for row in rows]
         return found if hosts is None or not found else [one for one in found if one[0] in frozenset(hosts)]
+
+    def kept_for(self, entry_id: str) -> HostId | None:
+        """The host of the living purchase that is kept for this entry of the queue, once it has joined."""
+        query = select(purchases.c.living_host).where(purchases.c.kept_for == entry_id)
+        found = self._connection.scalar(query.where(purchases.c.living_host.is_not(None)).limit(1))
+        return None if found is None else HostId(found)
 
     def of_host(self, host_id: HostId) -> Purchase | None:
         """The one that this host was bought by."""
@@ -117,18 +125,54 @@ class PurchaseRepository(Repository):
         rows = self._connection.execute(query.order_by(purchase_costs.c.number)).mappings()
         return [Cost(**row) for row in rows]
 
-    def spent(self, backend: str, day_ns: int) -> Spent:
-        """The sum of the book of a backend: since the beginning of the day, and in all."""
+    def spent(self, backend: str, day_ns: int, account_id: AccountId | None = None) -> Spent:
+        """The sum of the book of a backend, of one account alone where it is given: since the beginning of the day, and
+        in all."""
         total = select(func.sum(purchase_costs.c.cost)).where(purchase_costs.c.backend == backend)
+        if account_id is not None:
+            total = total.where(purchase_costs.c.account_id == account_id)
         today = self._connection.scalar(total.where(purchase_costs.c.at_ns >= day_ns))
         return Spent(Microcents(int(today or 0)), Microcents(int(self._connection.scalar(total) or 0)))
+
+
+class BuyerRepository(Repository):
+    """The projects that may have machines bought."""
+
+    def save(self, buyer: Buyer) -> None:
+        """Add or replace one."""
+        is_it = (buyers.c.backend == buyer.backend) & (buyers.c.account_id == buyer.account_id)
+        if self._connection.execute(update(buyers).where(is_it).values(asdict(buyer))).rowcount == 0:
+            self._connection.execute(insert(buyers).values(asdict(buyer)))
+
+    def get(self, backend: str, account_id: AccountId) -> Buyer | None:
+        """One, or None."""
+        return next((one for one in self.of_account(account_id) if one.backend == backend), None)
+
+    def of_account(self, account_id: AccountId) -> Sequence[Buyer]:
+        """The backends where a project may, by name."""
+        return self._all(buyers.c.account_id == account_id)
+
+    def of_backend(self, backend: str) -> Sequence[Buyer]:
+        """The projects that may at a backend."""
+        return self._all(buyers.c.backend == backend)
+
+    def remove(self, backend: str | None = None, account_id: AccountId | None = None) -> None:
+        """Forget those of a backend, of a project, or of both."""
+        query = delete(buyers)
+        query = query if backend is None else query.where(buyers.c.backend == backend)
+        self._connection.execute(query if account_id is None else query.where(buyers.c.account_id == account_id))
+
+    def _all(self, condition: ColumnElement[bool]) -> Sequence[Buyer]:
+        query = select(buyers).where(condition).order_by(buyers.c.backend, buyers.c.account_id)
+        return [Buyer(**row) for row in self._connection.execute(query).mappings()]
 
 
 def _values(purchase: Purchase) -> dict[str, Any]:
     record = asdict(purchase)
     own = {name: record.pop(name) for name in _OWN}
     record["offer"]["priced_on"] = purchase.offer.priced_on.isoformat()
-    lives = {"living_at": purchase.backend, "living_host": purchase.host_id}
+    kept_for = purchase.for_id if purchase.is_kept and purchase.state not in (State.DRAINING, State.ENDING) else None
+    lives = {"living_at": purchase.backend, "living_host": purchase.host_id, "kept_for": kept_for}
     lives = lives if purchase.is_living else dict.fromkeys(lives)
     return {**own, **lives, "state": str(purchase.state), "record": record}
 

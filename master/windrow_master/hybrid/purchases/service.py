@@ -6,25 +6,35 @@ every sweep: what has our tag and no living purchase is ended (sweep.py)
 """
 
 import asyncio
-from collections.abc import Awaitable, Collection, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
 import structlog
 
-from windrow_master.clusters.messages import HostLimit, HostLimits
+from windrow_master.clusters.messages import HostKeptFor, HostLimit, HostLimits, HostsKept
 from windrow_master.fleet.messages import HostLeaving, InstanceOf
-from windrow_master.hybrid.backends.port import Backend, Doubtful, Machine, MachineOffer, Order, PurchaseId, Refused
+from windrow_master.hybrid.backends.port import (
+    Backend,
+    Doubtful,
+    Machine,
+    MachineOffer,
+    Order,
+    PurchaseId,
+    Refused,
+    machine_of,
+)
 from windrow_master.hybrid.backends.port import Wanted as WantedOffer
 from windrow_master.hybrid.purchases import costs
-from windrow_master.hybrid.purchases.backends import BackendService, find_backend, said
+from windrow_master.hybrid.purchases.backends import BackendService, find_backend, find_buyer, said
 from windrow_master.hybrid.purchases.decide import Decision, Effect, Look, asked_to_end, begun, decide, moved
 from windrow_master.hybrid.purchases.model import (
     CONSOLE_MAX,
     HOURS_MAX,
     NOTHING,
     BackendRow,
+    Buyer,
     Cost,
     Owed,
     Purchase,
@@ -38,7 +48,10 @@ from windrow_master.identity.accounts import check_may_begin, find_account
 from windrow_master.identity.messages import HostJoined
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs.handover import MAY_STAY
+from windrow_master.jobs.messages import PlaceOf
+from windrow_master.jobs.model import AttemptPlace
 from windrow_master.loops import ends_alone, when_due
+from windrow_master.prices.offers import Kind
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden, InvalidInput, NotFound
@@ -128,6 +141,15 @@ class PurchaseService:
         self._rules = rules or Rules()
         self._swept_ns: dict[str, int] = {}
         """By backend, when its last sweep ended."""
+        self._listeners: list[Callable[[Purchase], None]] = []
+
+    def on_change(self, listener: Callable[[Purchase], None]) -> None:
+        """Call `listener` on the loop whenever a purchase has changed its state, or its host has joined."""
+        self._listeners.append(listener)
+
+    def _changed(self, purchase: Purchase) -> None:
+        for listener in self._listeners:
+            listener(purchase)
 
     # --- for people ------------------------------------------------------------------------------------------------
 
@@ -151,34 +173,64 @@ class PurchaseService:
         offer = _only(await self.backends.offers(backend, wanted), offer_id, backend)
 
         def change(uow: UnitOfWork) -> Purchase:
-            self._store.admit()
             row, account = find_backend(uow, backend), find_account(uow, account_id)
             if account is None:
                 raise NotFound("There is no such project. List them: windrow account ls", subject=account_id[:64])
-            check_may_begin(uow, account.id)
-            duration_ns = int(hours * HOUR)
-            purchase = Purchase(
-                purchase_id=PurchaseId(uow.mint("purchase")),
-                backend=backend,
-                account_id=account.id,
-                bought_by=principal.actor,
-                offer=offer,
-                state=State.WANTED,
-                state_since_ns=uow.now_wall_ns,
-                created_at_ns=uow.now_wall_ns,
-                ends_at_ns=uow.now_wall_ns + duration_ns,
-                dearest_per_hour=costs.dearest(offer.price_per_hour),
-                reserved=costs.worst_case(offer, costs.dearest(offer.price_per_hour), duration_ns),
-            )
-            rows, day_ns = uow[PurchaseRepository], costs.day_of(uow.now_wall_ns)
-            costs.check_caps(row, purchase, rows.living(backend), rows.spent(backend, day_ns))
-            fields = {"offer": offer_id, "account": account.id, "reserved": money_text(purchase.reserved)}
-            uow.audit(principal.actor, "purchase.want", purchase.purchase_id, "asked for", fields)
-            self._save(uow, None, purchase, principal.actor)
-            uow.after_commit(lambda: self.backends.queue.add(backend))
-            return purchase
+            return self._want(uow, row, account.id, offer, int(hours * HOUR), principal.actor)
 
         return await self._store.write(change, name="purchase.want")
+
+    def buy_for(
+        self,
+        uow: UnitOfWork,
+        *,
+        for_id: str,
+        account_id: AccountId,
+        backend: BackendRow,
+        offer: MachineOffer,
+        duration_ns: int,
+    ) -> Purchase:
+        """Have a machine bought for a job, or a machine that waits, which has it first. Raises Forbidden where its
+        project may not buy there, QuotaExceeded where a cap would be passed."""
+        buyer = find_buyer(uow, backend.name, account_id)
+        return self._want(uow, backend, account_id, offer, duration_ns, "master", for_id, buyer)
+
+    def _want(
+        self,
+        uow: UnitOfWork,
+        row: BackendRow,
+        account_id: AccountId,
+        offer: MachineOffer,
+        duration_ns: int,
+        actor: str,
+        for_id: str = "",
+        buyer: Buyer | None = None,
+    ) -> Purchase:
+        self._store.admit()
+        check_may_begin(uow, account_id)
+        purchase_id, now_ns = PurchaseId(uow.mint("purchase")), uow.now_wall_ns
+        purchase = costs.wanted(purchase_id, row.name, account_id, actor, offer, duration_ns, now_ns, for_id)
+        rows, day_ns = uow[PurchaseRepository], costs.day_of(now_ns)
+        living = rows.living(row.name)
+        costs.check_caps(row, purchase, living, rows.spent(row.name, day_ns))
+        if buyer is not None:
+            own = [one for one in living if one.account_id == account_id]
+            costs.check_buyer(buyer, purchase, own, rows.spent(row.name, day_ns, account_id))
+        fields = {"offer": offer.offer_id, "account": account_id, "reserved": money_text(purchase.reserved)}
+        uow.audit(actor, "purchase.want", purchase.purchase_id, f"for {for_id}" if for_id else "asked for", fields)
+        self._save(uow, None, purchase, actor)
+        uow.after_commit(lambda: self.backends.queue.add(row.name))
+        return purchase
+
+    def drop(self, uow: UnitOfWork, purchase_id: str, reason: str) -> None:
+        """End one that whatever it was bought for does not need any more."""
+        self._end("master", purchase_id, reason, uow)
+
+    def release(self, uow: UnitOfWork, purchase_id: str) -> None:
+        """What it was bought for has run there: it takes all work of its project."""
+        purchase = _load(uow, purchase_id)
+        if purchase.is_kept:
+            uow[PurchaseRepository].save(replace(purchase, is_kept=False))
 
     async def list(
         self,
@@ -272,8 +324,10 @@ class PurchaseService:
             if purchase is None or purchase.host_id != host_id:
                 self._hosts.quarantine(uow, host_id, f"it was bought by {purchase_id}, which awaits no host")
             return
-        uow[PurchaseRepository].save(replace(purchase, host_id=host_id))
+        after = replace(purchase, host_id=host_id)
+        uow[PurchaseRepository].save(after)
         uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
+        uow.after_commit(lambda: self._changed(after))
 
     def leaving(self, uow: UnitOfWork, fact: HostLeaving) -> None:
         """A host says that its provider takes it back; the fleet has drained it already. Where it may stay, its work
@@ -294,7 +348,23 @@ class PurchaseService:
     def limits(self, uow: UnitOfWork, question: HostLimits) -> Mapping[HostId, HostLimit]:
         """Each bought host works for the account that it was bought for, and for no other."""
         found = uow[PurchaseRepository].of_hosts(question.hosts)
-        return {host_id: HostLimit(only_for=account_id) for host_id, account_id in found}
+        return {host_id: HostLimit(only_for=account_id, kept_for=kept_for) for host_id, account_id, kept_for in found}
+
+    def hosts_kept(self, uow: UnitOfWork, question: HostsKept) -> frozenset[HostId]:
+        """The hosts that were bought for other entries of the queue, which have not run there yet."""
+        found = uow[PurchaseRepository].of_hosts()
+        return frozenset(host_id for host_id, _, kept_for in found if kept_for not in ("", question.entry_id))
+
+    def host_kept_for(self, uow: UnitOfWork, question: HostKeptFor) -> HostId | None:
+        """The host that was bought for an entry of the queue, once it has joined."""
+        return uow[PurchaseRepository].kept_for(question.entry_id)
+
+    def place_of(self, uow: UnitOfWork, question: PlaceOf) -> AttemptPlace | None:
+        """The place that a host is, where it was bought."""
+        purchase = uow[PurchaseRepository].of_host(question.host_id)
+        return (
+            None if purchase is None else place_at(purchase.backend, purchase.offer, purchase_id=purchase.purchase_id)
+        )
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -513,6 +583,7 @@ class PurchaseService:
             self._hosts.check_instance(uow, after.host_id)
         if before is not None and before.state is after.state:
             return
+        uow.after_commit(lambda: self._changed(after))
         if after.state in (State.ENDING, *FINAL):
             self._hosts.revoke(uow, after)
         text = _TOLD.get(after.state)
@@ -543,6 +614,22 @@ def _of(purchase: Purchase, machines: Sequence[Machine], seen: Mapping[PurchaseI
     """The machine of a purchase in a list: the one that it has, or the first with its tag. Others are the sweep's."""
     own = (one for one in machines if one.machine_id == purchase.machine_id)
     return next(own, None) if purchase.machine_id else seen.get(purchase.purchase_id)
+
+
+def place_at(backend: str, offer: MachineOffer, *, purchase_id: str = "", run_id: str = "") -> AttemptPlace:
+    """The place that an attempt has which runs on this offer, bought as a machine or as a run."""
+    return AttemptPlace(
+        backend=backend,
+        is_service=bool(run_id),
+        machine=machine_of(offer),
+        region=offer.region,
+        zone=offer.zone,
+        is_spot=offer.kind is Kind.SPOT,
+        price_per_hour=offer.price_per_hour,
+        currency=offer.currency,
+        purchase_id=purchase_id,
+        run_id=run_id,
+    )
 
 
 def _only(offers: Sequence[MachineOffer], offer_id: str, backend: str) -> MachineOffer:

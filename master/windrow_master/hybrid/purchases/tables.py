@@ -1,4 +1,4 @@
-"""The tables of backends, purchases and their book of costs."""
+"""The tables of backends, who may buy there, purchases and their book of costs."""
 
 from sqlalchemy import JSON, Column, Index, LargeBinary, String, Table
 
@@ -31,6 +31,7 @@ purchases = Table(
     # Set only while it lives, so that looks and placements read nothing that grows with the past.
     Column("living_at", String(64), index=True),
     Column("living_host", String(64), index=True),
+    Column("kept_for", String(64), index=True),
     Column("record", JSON, nullable=False),
     Index("ix_purchases_account_id_purchase_id", "account_id", "purchase_id"),
 )
@@ -52,4 +53,14 @@ purchase_costs = Table(
     Column("paid", Whole, nullable=False),
     Index("ix_purchase_costs_backend_at_ns", "backend", "at_ns"),
     sqlite_autoincrement=True,
+)
+
+buyers = Table(
+    "backend_buyers",
+    metadata,
+    Column("backend", String(64), primary_key=True),
+    Column("account_id", String(64), primary_key=True, index=True),
+    Column("per_day", Whole),
+    Column("in_all", Whole),
+    Column("created_at_ns", Whole, nullable=False),
 )

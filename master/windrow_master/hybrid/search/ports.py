@@ -1,0 +1,68 @@
+"""The port of services that run code by themselves, as searches use it. Pure."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from windrow_master.hybrid.backends.port import MachineOffer, Wanted
+from windrow_master.hybrid.purchases.model import BackendRow
+from windrow_master.jobs.model import JobRequest
+from windrow_master.store.unit import UnitOfWork
+from windrow_proto.ids import AccountId
+
+
+class Runs(Protocol):
+    """Runs at services: each is a purchase, whose id is the run's."""
+
+    kinds: frozenset[str]
+    """Names of the kinds of backends that run code."""
+
+    def why_not(self, request: JobRequest) -> str:
+        """Why a job cannot run there; empty: it can."""
+
+    async def offers(self, row: BackendRow, wanted: Wanted) -> Sequence[MachineOffer]:
+        """The offers that fit. Raises Refused, Doubtful."""
+
+    def begin(
+        self,
+        uow: UnitOfWork,
+        *,
+        job_id: str,
+        account_id: AccountId,
+        backend: BackendRow,
+        offer: MachineOffer,
+        duration_ns: int,
+    ) -> str:
+        """Have a run started; returns its id. Raises Forbidden, QuotaExceeded."""
+
+    def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
+        """End a run that nobody needs any more."""
+
+
+class NoRuns:
+    """A market without such services."""
+
+    kinds: frozenset[str] = frozenset()
+
+    def why_not(self, request: JobRequest) -> str:
+        """There is none."""
+        return "this market has no service that runs code"
+
+    async def offers(self, row: BackendRow, wanted: Wanted) -> Sequence[MachineOffer]:
+        """None."""
+        return ()
+
+    def begin(
+        self,
+        uow: UnitOfWork,
+        *,
+        job_id: str,
+        account_id: AccountId,
+        backend: BackendRow,
+        offer: MachineOffer,
+        duration_ns: int,
+    ) -> str:
+        """Never asked: there are no offers."""
+        raise NotImplementedError
+
+    def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
+        """There is none."""
