@@ -16,7 +16,7 @@ from windrow_proto.volumes import Mount
 @dataclass(frozen=True, slots=True)
 class Shape:
     """All of a request that decides on a place. resources: the values of its fields, in their order. spenders: whose
-    limits it counts for beside its project's."""
+    limits it counts for beside its project's. optimize: with `cost` a place here may be too dear."""
 
     resources: tuple[Any, ...]
     simulated: bool
@@ -24,6 +24,7 @@ class Shape:
     secrets: tuple[str, ...]
     registry_secret: str | None
     spenders: tuple[str, ...] = ()
+    optimize: str | None = None
 
     @property
     def request(self) -> ClusterRequest:
@@ -64,7 +65,13 @@ def entry_of(
         name=request.name,
         limit_ns=request.max_duration_ns,
         shape=Shape(
-            resources, request.simulated, request.volumes, tuple(request.secrets), request.registry_secret, spenders
+            resources,
+            request.simulated,
+            request.volumes,
+            tuple(request.secrets),
+            request.registry_secret,
+            spenders,
+            request.optimize,
         ),
         **more,
     )

@@ -22,6 +22,7 @@ def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None, k
     that was bought for it, where it waits for no other."""
     asked = job.request
     request = replace(cluster_request(job), max_duration_ns=asked.max_duration_ns, tier=tier or asked.tier)
+    request = replace(request, optimize=asked.optimize)
     request = request if kept is None else replace(request, host_id=kept)
     return entries.entry_of(
         request,

@@ -99,6 +99,7 @@ class Market:
         name="",
         more=None,
         owner=OWNER,
+        memory=16 * GIB,
     ):
         """A host joins, says what it is, and is Online."""
         cards = tuple(
@@ -121,7 +122,7 @@ class Market:
         inventory = Inventory(
             hostname=host_id,
             cpu_count=4,
-            memory_bytes=16 * GIB,
+            memory_bytes=memory,
             gpus=cards,
             runtimes=runtimes,
             simulated=simulated,

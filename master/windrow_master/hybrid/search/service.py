@@ -139,9 +139,13 @@ class SearchService:
 
     async def run(self) -> None:
         """Carry searches on, until cancelled; without any it sleeps."""
+        await self.begin()
+        await when_due(self.turn, self._due, TURNS_APART_NS, "searches")
+
+    async def begin(self) -> None:
+        """Take up all searches that go on, by their rows."""
         for entry_id in await self._store.read(lambda uow: uow[SearchRepository].living_ids()):
             self._begin(entry_id)
-        await when_due(self.turn, self._due, TURNS_APART_NS, "searches")
 
     async def turn(self) -> None:
         """Look at the searches that are due."""

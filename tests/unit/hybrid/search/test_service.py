@@ -2,9 +2,22 @@
 
 from pathlib import Path
 
+import pytest
+
+from tests.support.memory_backend import Fault, Planned
+from tests.unit.clusters.world import OPERATOR, OTHER, OWNER, STRANGER, principal
 from tests.unit.hybrid.search.world import world
+from windrow_master.clusters.model import ClusterPhase
 from windrow_master.hybrid.purchases.states import State
+from windrow_master.hybrid.search.model import TryState
+from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.jobs.model import JobState
+from windrow_proto.errors import Forbidden, InvalidInput
+from windrow_proto.ids import HostId
+from windrow_proto.model import WorkloadPhase
+from windrow_proto.units import GIB, HOUR, SECOND, parse_money
+
+DEAR = parse_money("9")
 
 
 async def test_a_job_that_fits_nowhere_has_a_machine_bought_and_runs_there(tmp_path: Path) -> None:
@@ -24,3 +37,181 @@ async def test_a_job_that_fits_nowhere_has_a_machine_bought_and_runs_there(tmp_p
         assert await w.tries(job) == [("eu-central-1a", "on-demand", "used")]
         text = "cloud eu-central-1a, m7i.xlarge (0.2016 USD an hour)"
         assert w.told("job.backend_changed") == [f"{now.name} is now at {text}: there was no room here"]
+
+
+async def test_a_zone_without_capacity_is_followed_by_the_next_one(tmp_path: Path) -> None:
+    planned = Planned(is_stale=False)
+    planned.then("provision", Fault.CAPACITY)
+    async with world(tmp_path, planned=planned) as w:
+        job = await w.submit(backend="any", spot=True)
+        await w.turn(4)
+        assert await w.tries(job) == [("eu-central-1a", "spot", "failed"), ("eu-central-1b", "spot", "booting")]
+        (said,) = w.told("job.try_failed")
+        assert "capacity" in said
+        assert "eu-central-1a, spot m7i.xlarge (0.0805 USD an hour)" in said
+
+
+async def test_an_interrupted_job_goes_on_where_nobody_takes_it_back_and_uses_no_retry(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud", spot=True)
+        first = await w.running_at(job)
+        assert (await w.get(job)).state is JobState.RUNNING
+        w.market.write(lambda uow: w.leave(uow, first, w.clock.wall_ns() + 120 * SECOND, "spot"))
+        await w.turn(16)
+        await w.running_at(job)
+        now = await w.get(job)
+        assert (now.state, now.request.retries, len(now.attempts)) == (JobState.RUNNING, 0, 2)
+        assert await w.tries(job) == [("eu-central-1a", "spot", "used"), ("eu-central-1a", "on-demand", "used")]
+        first_place, second_place = (one.place for one in now.attempts)
+        assert first_place is not None
+        assert second_place is not None
+        assert (first_place.is_spot, second_place.is_spot) == (True, False)
+        moved = w.told("job.backend_changed")[-1]
+        assert moved.endswith("now at cloud eu-central-1a, m7i.xlarge (0.2016 USD an hour): its host will be gone")
+
+
+async def test_where_no_place_is_had_it_waits_and_all_are_tried_anew_after_a_pause(tmp_path: Path) -> None:
+    planned = Planned(is_stale=False)
+    planned.then("provision", Fault.CAPACITY, Fault.QUOTA)
+    async with world(tmp_path, planned=planned) as w:
+        job = await w.submit(backend="cloud")
+        await w.turn(6)
+        assert [state for *_, state in await w.tries(job)] == ["failed", "failed"]
+        assert len(w.told("job.no_place_elsewhere")) == 1
+        assert (await w.get(job)).reason.startswith("there is no room here, and no place elsewhere: at cloud, quota")
+        await w.turn(20)
+        assert [state for *_, state in await w.tries(job)] == ["failed", "failed", "booting"]
+
+
+async def test_a_project_that_is_not_allowed_is_refused_at_submission_with_the_way_out(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        for backend in ("cloud", "any", "nowhere"):
+            with pytest.raises(Forbidden, match="windrow backend allow") as refused:
+                await w.submit(backend=backend, who=principal(STRANGER))
+            assert refused.value.subject == "backend"
+        await w.backends.disallow(OPERATOR, "cloud", OWNER)
+        with pytest.raises(Forbidden):
+            await w.submit(backend="cloud")
+        assert await w.jobs.list(OPERATOR, None, 10) == []
+
+
+async def test_what_a_project_may_spend_holds_and_says_so(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        await w.backends.allow(OPERATOR, "cloud", OWNER, in_all=parse_money("1.50"))
+        first, second = await w.submit(backend="cloud"), await w.submit(backend="cloud")
+        await w.turn(4)
+        assert len(await w.bought()) == 1
+        assert [state for *_, state in await w.tries(first)] == ["booting"]
+        ((*_, state),) = await w.tries(second)
+        assert state == "failed"
+        assert "This project may spend 1.50 USD at cloud (in_all)" in w.told("job.try_failed")[0]
+
+
+async def test_a_job_that_is_cancelled_before_its_machine_joins_ends_the_purchase(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        await w.jobs.cancel(principal(), job.job_id)
+        await w.turn(12)
+        (bought,) = await w.bought()
+        assert (bought.state, bought.reason) == (State.GONE, "its work is over")
+        assert await w.tries(job) == [("eu-central-1a", "on-demand", "dropped")]
+        assert not w.cloud.living()
+
+
+async def test_a_job_that_starts_here_meanwhile_ends_the_purchase(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        w.market.join(OTHER)
+        await w.turn(12)
+        assert (await w.get(job)).attempts[-1].place is None
+        assert await w.tries(job) == [("eu-central-1a", "on-demand", "dropped")]
+        assert not w.cloud.living()
+        assert w.told("job.backend_changed") == []
+
+
+async def test_a_machine_is_kept_for_the_job_that_caused_it_and_takes_its_projects_work_afterwards(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        await w.jobs.hold(principal(), job.job_id)
+        other = await w.submit()
+        host_id = w.join((await w.bought())[-1])
+        await w.turn(4)
+        assert (await w.get(other)).state is JobState.QUEUED
+        await w.jobs.release(principal(), job.job_id)
+        await w.turn(6)
+        assert (await w.get(job)).state is JobState.STARTING
+        spec = w.run_on(host_id)
+        await w.turn()
+        w.market.report(spec, WorkloadPhase.EXITED, host_id, exit_code=0)
+        await w.turn(8)
+        assert (await w.get(job)).state is JobState.SUCCEEDED
+        assert (await w.get(other)).state is JobState.STARTING
+        assert len(await w.bought()) == 1
+
+
+async def test_a_search_goes_on_after_a_restart_of_the_master(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        w.start_again()
+        await w.searches.begin()
+        await w.turn()
+        w.join((await w.bought())[-1])
+        await w.turn(6)
+        assert (await w.get(job)).state is JobState.STARTING
+        assert len(await w.bought()) == 1
+
+
+async def test_a_machine_on_which_its_job_cannot_start_is_ended_and_not_bought_again(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        job = await w.submit(backend="cloud", memory_bytes=14 * GIB)
+        await w.turn(2)
+        w.market.join(HostId("small"), owner=BUYER_ACCOUNT, memory=8 * GIB)
+        w.joined((await w.bought())[-1], HostId("small"))
+        await w.turn(26)
+        first, second = await w.tries(job)
+        assert first == ("eu-central-1a", "on-demand", "failed")
+        assert second[0] == "eu-central-1b"
+
+
+async def test_optimised_for_cost_a_dearer_place_here_is_left_for_a_cheaper_machine(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.market.join(OTHER)
+        for grade in "ABC":
+            w.market.write(lambda uow, grade=grade: w.market.market.ask_own(uow, OWNER, f"cpu/{grade}", DEAR))
+        cheap = await w.submit(backend="cloud", optimize="cost")
+        await w.turn(3)
+        assert [state for *_, state in await w.tries(cheap)] == ["booting"]
+        soon = await w.submit(backend="cloud")
+        await w.turn(2)
+        assert (await w.get(soon)).state is JobState.STARTING
+        assert (await w.get(soon)).attempts[-1].place is None
+
+
+async def test_what_a_bought_machine_cannot_have_for_sure_goes_with_no_backend(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        for field, value in (("region", "eu"), ("labels", ("ssd",)), ("simulated", True), ("min_bandwidth_mbps", 9)):
+            with pytest.raises(InvalidInput, match=field):
+                await w.submit(backend="cloud", **{field: value})
+        with pytest.raises(InvalidInput, match="left out without backend"):
+            await w.submit(spot=True)
+
+
+async def test_a_machine_that_waits_is_bought_too_and_started_on_its_own_host(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        view = await w.market.create(backend="cloud", wait_ns=HOUR)
+        assert view.cluster.phase is ClusterPhase.QUEUED
+        await w.turn(3)
+        (bought,) = await w.bought()
+        assert bought.for_id == view.cluster.cluster_id
+        w.join(bought)
+        await w.turn(6)
+        after = await w.market.cluster(view.cluster.cluster_id)
+        assert after.phase is ClusterPhase.CREATING
+        (one,) = await w.searches.tries(after.cluster_id) or ()
+        assert one.state is TryState.USED

@@ -27,7 +27,7 @@ from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.jobs import messages as job_says
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import HostId
-from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
+from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase, WorkloadSpec
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import SECOND, Microcents, parse_money
 
@@ -108,6 +108,7 @@ class World(jobs_world.World):
             await self.purchases.turn()
             for _ in range(2):  # what one loop tells another is heard
                 await self.tick()
+                await self.market.queue.tick()
                 await self.searches.turn()
 
     async def bought(self) -> list[Purchase]:
@@ -119,9 +120,20 @@ class World(jobs_world.World):
         self.machines += 1
         host_id = HostId(f"host_{self.machines}")
         self.market.join(host_id, owner=BUYER_ACCOUNT)
+        self.joined(purchase, host_id)
+        return host_id
+
+    def joined(self, purchase: Purchase, host_id: HostId) -> None:
+        """This host is the machine of a purchase."""
         fact: Any = SimpleNamespace(member=SimpleNamespace(id=host_id, purchase_id=purchase.purchase_id))
         self.market.write(lambda uow: self.purchases.joined(uow, fact))
-        return host_id
+
+    def run_on(self, host_id: HostId) -> WorkloadSpec:
+        """The host takes its latest command, and its work runs."""
+        spec = self.market.spec(host_id)
+        self.market.status(CREATE, RUNNING, host_id)
+        self.market.report(spec, RUNS, host_id)
+        return spec
 
     def leave(self, uow: UnitOfWork, host_id: HostId, at_ns: int | None, why: str) -> None:
         """A host says that it will be gone."""
@@ -142,9 +154,7 @@ class World(jobs_world.World):
         await self.turn(2)
         host_id = self.join((await self.bought())[-1])
         await self.turn(6)
-        spec = self.market.spec(host_id)
-        self.market.status(CREATE, RUNNING, host_id)
-        self.market.report(spec, RUNS, host_id)
+        self.run_on(host_id)
         await self.tick()
         return host_id
 
