@@ -96,6 +96,7 @@ def purchase(number: int, state: str, of: Json = OFFERS[1], **more: Any) -> Json
         "idle_seconds": 0,
         "machine_id": f"i-{number:017x}",
         "host_id": None,
+        "for_id": None,
         "created_at": at(4_400),
         "ends_at": at(-24_400),
         "ended_at": None,
@@ -171,6 +172,21 @@ def cloud_routes(app: FastAPI, world: World) -> None:
 
 
 def _deeds(app: FastAPI, world: World) -> None:
+    @app.get("/api/v1/backends/{name}/buyers")
+    async def buyers(name: str) -> Json:
+        """The projects that may buy there."""
+        one = {
+            "account_id": "account_1",
+            "account": "first account",
+            "per_day": "50.00",
+            "in_all": "200.00",
+            "spent_today": "1.51",
+            "spent_in_all": "12.40",
+            "living": 2,
+            "created_at": at(80_000),
+        }
+        return listed([one] if name == "aws" else [])
+
     @app.get("/api/v1/backends/{name}/offers")
     async def offers(gpu: str | None = None, kind: str | None = None) -> Json:
         return listed([one for one in OFFERS if gpu in (None, one["gpu"]) and kind in (None, one["kind"])])

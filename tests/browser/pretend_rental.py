@@ -158,6 +158,7 @@ def _requested(world: World, body: Json, fit: Json) -> str:
         "network": None,
         "restarts": 0,
         "queue": None,
+        "tries": None,
         "needs_login": body.get("registry_login") is not None,
         "version": 1,
     }
@@ -329,6 +330,7 @@ def job_of(job_id: str, body: Json) -> Json:
         "group_id": job_id,
         "array_index": 0,
         "queue": None,
+        "tries": None,
         "state": "Queued",
         "reason": None,
         "held_by": None,

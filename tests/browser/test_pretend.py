@@ -108,6 +108,7 @@ READS: dict[str, type[BaseModel]] = {
     "/quotas": answers.Page[quota_routes.QuotaOut],
     "/backend-kinds": answers.Page[backend_routes.BackendKindOut],
     "/backends": answers.Page[backend_routes.BackendOut],
+    "/backends/aws/buyers": answers.Page[backend_routes.BuyerOut],
     "/backends/aws/offers?gpu=a10g": answers.Page[backend_routes.MachineOfferOut],
     "/purchases?living=true": answers.Page[purchase_routes.PurchaseOut],
     f"/purchases/{pretend_clouds.purchase_id(2)}": purchase_routes.WholePurchaseOut,

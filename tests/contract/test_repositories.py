@@ -32,14 +32,18 @@ from windrow_master.fleet.model import (
 from windrow_master.fleet.repository import ClaimRepository, CommandRepository, HostRepository, SlotRepository
 from windrow_master.fleet.verification_repository import KEPT_PER_CARD, VerificationRepository
 from windrow_master.hybrid.model import Capability, Declared, ResourceStatus, ResourceType
+from windrow_master.hybrid.purchases.model import Buyer
+from windrow_master.hybrid.purchases.repository import BuyerRepository
 from windrow_master.hybrid.repository import ResourceRepository
+from windrow_master.hybrid.search.model import Search, Try, TryState
+from windrow_master.hybrid.search.repository import SearchRepository
 from windrow_master.identity.model import Account, ApiToken, JoinToken, Member, MemberRole, Role, Standing
 from windrow_master.identity.people import Organisation, OrganisationId, User, UserId
 from windrow_master.identity.people_repository import OrganisationRepository, UserRepository
 from windrow_master.identity.provider_repository import ProviderRepository
 from windrow_master.identity.providers import Grants, Identity, Provider
 from windrow_master.identity.repository import AccountRepository, JoinTokenRepository, MemberRepository, TokenRepository
-from windrow_master.jobs.model import Attempt, Job, JobId, JobRequest, JobState, Verdict
+from windrow_master.jobs.model import Attempt, AttemptPlace, Job, JobId, JobRequest, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.market.model import Ask
 from windrow_master.market.repository import AskRepository, RentalRepository
@@ -572,3 +576,55 @@ def test_rules_and_quotas_come_back_and_what_is_held_is_counted_below_every_node
         uow[QuotaRepository].forget(ACCOUNT)
         uow[RuleRepository].remove("organisation_1")
         assert not uow[QuotaRepository].list() and not uow[RuleRepository].list()
+
+
+def test_searches_and_buyers(store: Store) -> None:
+    place = AttemptPlace(
+        backend=TEXT,
+        machine=TEXT,
+        region=TEXT,
+        zone=TEXT,
+        is_spot=True,
+        price_per_hour=Microcents(LARGE),
+        currency="USD",
+        purchase_id="purchase_1",
+    )
+    found = Try(number=1, place=place, offer_id=TEXT, state=TryState.BOOTING, said=TEXT, at_ns=LARGE, since_ns=LARGE)
+    search = Search(
+        entry_id="job_1",
+        account_id=ACCOUNT,
+        tries=(found,),
+        tried=1,
+        next_at_ns=LARGE,
+        best_per_hour=Microcents(LARGE),
+        priced_at_ns=LARGE,
+    )
+    other = Search(entry_id="job_2", account_id=AccountId("account_2"))
+
+    def change(uow: UnitOfWork) -> None:
+        searches, buyers = uow[SearchRepository], uow[BuyerRepository]
+        for one in (other, replace(search, tries=()), search):
+            searches.save(one)
+        assert searches.get("job_1") == search
+        assert searches.get("job_3") is None
+        assert searches.of_ids(["job_1", "job_3"]) == {"job_1": search}
+        assert searches.living_ids() == ["job_1", "job_2"]
+        searches.save(replace(search, has_ended=True))
+        assert (searches.living_ids(), searches.living_ids(ACCOUNT)) == (["job_2"], [])
+        searches.forget(ACCOUNT)
+        assert searches.get("job_1") is None
+        mine = Buyer(backend="aws", account_id=ACCOUNT, per_day=Microcents(LARGE), created_at_ns=LARGE)
+        more = replace(mine, backend="box", per_day=None, in_all=Microcents(1))
+        theirs = replace(mine, account_id=AccountId("account_2"))
+        for buyer in (more, theirs, replace(mine, per_day=None), mine):
+            buyers.save(buyer)
+        assert buyers.of_account(ACCOUNT) == [mine, more]
+        assert sorted(buyers.of_backend("aws"), key=lambda one: one.account_id) == sorted(
+            [mine, theirs], key=lambda one: one.account_id
+        )
+        assert (buyers.get("aws", ACCOUNT), buyers.get("none", ACCOUNT)) == (mine, None)
+        buyers.remove("aws", ACCOUNT)
+        buyers.remove(backend="box")
+        assert (buyers.of_account(ACCOUNT), buyers.of_backend("aws")) == ([], [theirs])
+
+    store.write_now(change, name="test")

@@ -20,6 +20,8 @@ WEIGHTY = {
     ("POST", "/accounts/{account_id}/transfer"),
     ("POST", "/backends"),
     ("DELETE", "/backends/{name}"),
+    ("DELETE", "/backends/{name}/buyers/{account}"),
+    ("PUT", "/backends/{name}/buyers/{account}"),
     ("PUT", "/backends/{name}/caps"),
     ("POST", "/device/approve"),
     ("DELETE", "/fair-shares/{node}"),

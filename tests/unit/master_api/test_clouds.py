@@ -15,6 +15,7 @@ from windrow_master.api.backend_routes import (
     BackendCheckOut,
     BackendKindOut,
     BackendOut,
+    BuyerOut,
     MachineOfferOut,
     StoppedOut,
     SweepOut,
@@ -215,3 +216,38 @@ async def test_stop_all_ends_every_purchase_and_buys_no_more(clouds: Clouds) -> 
     assert answer.json()["ended"] == [bought["id"]]
     assert (await clouds.ask("GET", "/backends/aws"))["caps"]["machines"] == 0
     await clouds.ask("POST", "/purchases", {"backend": "aws", "offer": OFFER, "hours": 2}, 409)
+
+
+async def test_a_project_is_allowed_to_buy_for_so_much_shown_and_disallowed(clouds: Clouds) -> None:
+    me = (await clouds.ask("GET", "/me"))["account"]
+    path = f"/backends/aws/buyers/{me['name']}"
+    made = await clouds.ask("PUT", path, {"per_day": "50", "in_all": "200"})
+    assert_described(await clouds.api.client.get("/api/v1/backends/aws/buyers"), answers.Page[BuyerOut])
+    assert (made["account_id"], made["account"], made["per_day"]) == (me["id"], me["name"], "50.00")
+    assert (made["spent_today"], made["living"]) == ("0.00", 0)
+    changed = await clouds.ask("PUT", path, {"in_all": "7"})
+    assert (changed["per_day"], changed["in_all"], changed["created_at"]) == (None, "7.00", made["created_at"])
+    refused = await clouds.ask("PUT", path, {}, 422)
+    assert refused["subject"] == "per_day"
+    await clouds.ask("PUT", "/backends/aws/buyers/nobody", {"in_all": "7"}, 404)
+    await clouds.ask("PUT", f"/backends/mars/buyers/{me['id']}", {"in_all": "7"}, 404)
+    assert len((await clouds.ask("GET", "/backends/aws/buyers"))["items"]) == 1
+    await clouds.ask("DELETE", path, status=204)
+    assert (await clouds.ask("GET", "/backends/aws/buyers"))["items"] == []
+
+
+async def test_a_job_that_may_not_buy_is_refused_with_the_way_out_and_its_tries_are_shown(clouds: Clouds) -> None:
+    body = {"argv": ["true"], "backend": "aws", "spot": True, "optimize": "cost"}
+    refused = await clouds.ask("POST", "/jobs", body, 403)
+    assert refused["subject"] == "backend"
+    assert "windrow backend allow" in refused["detail"]
+    me = (await clouds.ask("GET", "/me"))["account"]["id"]
+    await clouds.ask("PUT", f"/backends/aws/buyers/{me}", {"in_all": "7"})
+    (job,) = (await clouds.ask("POST", "/jobs", body, 201))["jobs"]
+    shown = await clouds.ask("GET", f"/jobs/{job['id']}")
+    assert shown["tries"] == []
+    assert [shown["request"][name] for name in ("backend", "spot", "optimize")] == ["aws", True, "cost"]
+    wrong = await clouds.ask("POST", "/jobs", body | {"region": "eu"}, 422)
+    assert wrong["subject"] == "backend"
+    alone = await clouds.ask("POST", "/clusters", body, 422)
+    assert "wait_seconds" in alone["detail"]

@@ -202,6 +202,7 @@ class World:
         path = path.replace("templates/{name}", f"templates/{method.lower()}")
         bound = "bound-" if template.startswith(f"{V1}/resources") else ""
         path = path.replace("{resource_id}", bound + method.lower())
+        path = path.replace("{name}/buyers/{account}", f"get/buyers/{OWNER}")
         path = path.replace("{name}", method.lower()) if kind in ("backends", "volumes") else path
         path = path.replace("{name}", method) if kind == "secrets" else path
         path = path.replace("{channel_id}", self.ids.get(f"channel {method}", ""))

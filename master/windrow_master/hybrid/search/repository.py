@@ -9,7 +9,6 @@ from sqlalchemy import delete, insert, select, update
 from windrow_master.hybrid.search.model import Search, Try, TryState
 from windrow_master.hybrid.search.tables import searches
 from windrow_master.jobs.model import AttemptPlace
-from windrow_master.store.prepared import readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId
 
@@ -33,8 +32,8 @@ class SearchRepository(Repository):
 
     def of_ids(self, entry_ids: Collection[str]) -> Mapping[str, Search]:
         """Those of these that are there."""
-        query = select(searches).where(searches.c.entry_id.in_(list(entry_ids)))
-        return {one.entry_id: one for one in readable(self._connection, query, _search)} if entry_ids else {}
+        found = ((entry_id, self.get(entry_id)) for entry_id in dict.fromkeys(entry_ids))
+        return {entry_id: one for entry_id, one in found if one is not None}
 
     def living_ids(self, account_id: AccountId | None = None) -> Sequence[str]:
         """The ids of all whose work is not over; of this account alone, where it is given."""
