@@ -13,6 +13,7 @@ from typing import Final
 
 from windrow_master.clusters import environments
 from windrow_master.clusters.controller import ClusterLifecycle
+from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.entries import entry_of
 from windrow_master.clusters.messages import HostKeptFor, NoRoom
 from windrow_master.clusters.model import Cluster, ClusterPhase, ClusterRequest, Step
@@ -112,15 +113,16 @@ class WaitingClusters:
         cluster_id = ClusterId(entry.entry_id)
         try:
             view = await self._place(cluster_id, frozenset(map(HostId, closed)))
-        except InvalidInput as error:
-            said = error.detail or error.code
-            await self._store.write(lambda uow: self._fail(uow, cluster_id, said), name="cluster.impossible")
-            return Gone()
         except StorageFailed:
             raise
         except WindrowError as error:
-            if isinstance(error, NoCapacity):
-                await self._store.write(lambda uow: self._no_room(uow, cluster_id), name="cluster.no_room")
+            is_elsewhere = isinstance(error, NoCapacity | BudgetTooSmall) and await self._store.write(
+                lambda uow: self._no_room(uow, cluster_id), name="cluster.no_room"
+            )
+            if isinstance(error, InvalidInput) and not is_elsewhere:
+                said = error.detail or error.code
+                await self._store.write(lambda uow: self._fail(uow, cluster_id, said), name="cluster.impossible")
+                return Gone()
             return Refused.by(error, closed)
         if view is None:
             return Gone()
@@ -137,10 +139,13 @@ class WaitingClusters:
 
         await self._store.write(change, name="cluster.waits")
 
-    def _no_room(self, uow: UnitOfWork, cluster_id: ClusterId) -> None:
+    def _no_room(self, uow: UnitOfWork, cluster_id: ClusterId) -> bool:
+        """Tell that there is none here for one that may run elsewhere; False: it may not."""
         cluster = uow[ClusterRepository].get(cluster_id)
-        if cluster is not None and cluster.phase is ClusterPhase.QUEUED and cluster.request.backend is not None:
-            uow.publish(NoRoom(cluster_id))
+        if cluster is None or cluster.phase is not ClusterPhase.QUEUED or cluster.request.backend is None:
+            return False
+        uow.publish(NoRoom(cluster_id))
+        return True
 
     def _fail(self, uow: UnitOfWork, cluster_id: ClusterId, said: str) -> None:
         cluster = uow[ClusterRepository].get(cluster_id)

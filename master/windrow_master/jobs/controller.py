@@ -289,12 +289,12 @@ class JobController:
             return Gone()
         try:
             view = await self._create(job, frozenset(map(HostId, closed)))
-        except (InvalidInput, IdempotencyMismatch) as error:
-            await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
-            return Gone()
         except WindrowError as error:
-            if isinstance(error, NoCapacity) and job.request.backend is not None:
+            if job.request.backend is not None and isinstance(error, NoCapacity | BudgetTooSmall):
                 await self._store.write(lambda uow: uow.publish(NoRoom(job_id)), name="job.no_room")
+            elif isinstance(error, InvalidInput | IdempotencyMismatch):
+                await self._store.write(partial(self._impossible, job_id=job_id, refused=error), name="job.impossible")
+                return Gone()
             return Refused.by(error, closed)
         cluster, hosts = view.cluster, tuple(dict.fromkeys(one.host_id for one in view.workloads if not one.is_past))
 

@@ -163,7 +163,8 @@ class JobService:
         ids = [JobId(uow.mint("job")) for _ in range(count)]
         asked = checked(request, ids[0], uow.now_wall_ns)
         self._clusters.check_waits(uow, principal.account_id, _first_cluster(asked, principal), count)
-        self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
+        if asked.backend is None:
+            self._clusters.check_budget(uow, principal.account_id, _first_cluster(asked, principal), asked.budget)
         self._clusters.check_secrets(uow, principal.account_id, asked, login)
         if asked.volumes:
             volume_attachments.known(uow, principal.account_id, asked.volumes)
@@ -430,7 +431,8 @@ class JobService:
             request = replace(request, image=known_image(uow, job))
             first = _first_cluster(request, principal)
             self._clusters.check_waits(uow, job.account_id, first, 1)
-            self._clusters.check_budget(uow, job.account_id, first, request.budget)
+            if request.backend is None:
+                self._clusters.check_budget(uow, job.account_id, first, request.budget)
             fresh = Job(
                 *(JobId(uow.mint("job")), job.account_id, job.group, request),
                 *(JobState.SUBMITTED, uow.now_wall_ns, job.array_index),

@@ -167,6 +167,8 @@ windrow backend show aws
 windrow backend check aws
 windrow backend offers aws --gpu a10g --spot
 windrow backend cap aws --per-day 60 --in-all none
+windrow backend allow aws default --per-day 50 --in-all 200
+windrow backend disallow aws default
 windrow backend sweep aws
 windrow backend stop-all aws
 windrow backend rm aws

@@ -80,7 +80,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     opened = wiring.build(tmp_path / "d", clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         made = Reader(opened, clock, static)
-        for module in ("backends", "purchases", "hosts"):
+        for module in ("backends", "purchases", "hosts", "jobs"):
             monkeypatch.setattr(f"windrow.cli.{module}.client", made.client)
         yield made
 

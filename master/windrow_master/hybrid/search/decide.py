@@ -23,6 +23,7 @@ from windrow_master.hybrid.search.model import (
 )
 from windrow_master.jobs.model import AttemptPlace
 
+SAID_MAX = 300
 UNFIT = "its machine joined, and the work could not start there"
 ELSEWHERE = "its work started elsewhere"
 OVER = "its work is over"
@@ -109,10 +110,12 @@ def tried(
     return replace(search, tries=(*search.tries, new)[-TRIES_MAX:], tried=new.number)
 
 
-def paused(search: Search, now_ns: int) -> Search:
+def paused(search: Search, now_ns: int, said: str = "") -> Search:
     """The search after a round in which no place was had: all are tried anew after a pause, and a place here will do,
     whatever it costs."""
-    return replace(search, round_from=search.tried + 1, next_at_ns=now_ns + PAUSE_NS, best_per_hour=None)
+    why = "; ".join(f"at {one.place.where}, {one.said}" for one in search.tries if one.number >= search.round_from)
+    said = (said or why)[:SAID_MAX]
+    return replace(search, round_from=search.tried + 1, next_at_ns=now_ns + PAUSE_NS, said=said, best_per_hour=None)
 
 
 def tried_now(search: Search) -> set[tuple[str, str]]:

@@ -72,7 +72,8 @@ class Search:
     """The search of one entry of the queue. tried: how many places were tried in all. round_from: the number of the
     first try of this round, in which no offer is tried twice. next_at_ns: nothing is tried before. best_per_hour: of
     the cheapest place that could be bought, with the operator's margin; None: none could. priced_at_ns: when that was
-    read; None: not yet. has_ended: the work is over."""
+    read; None: not yet. said: why the last round had no
+    place. has_ended: the work is over."""
 
     entry_id: str
     account_id: AccountId
@@ -80,6 +81,7 @@ class Search:
     tried: int = 0
     round_from: int = 1
     next_at_ns: int = 0
+    said: str = ""
     best_per_hour: Microcents | None = None
     priced_at_ns: int | None = None
     has_ended: bool = False

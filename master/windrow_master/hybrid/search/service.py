@@ -248,7 +248,10 @@ class SearchService:
             except (Refused, Doubtful, TimeoutError) as error:
                 said.append(f"{row.name}: {str(error)[:200] or 'it gave no answer in time'}")
                 continue
-            places += candidates(wish, row.name, row.margin_percent, offers, now_ns, is_service=is_service)
+            fit = candidates(wish, row.name, row.margin_percent, offers, now_ns, is_service=is_service)
+            places += fit
+            if not fit:
+                said.append(f"{row.name}: no offer suits it within its budget and highest price")
         return wish, places, said
 
     def _why_not(self, work: Work) -> str:
@@ -331,10 +334,11 @@ class SearchService:
         found = self._read(entry_id, uow)
         if found is None or not self._decide(found, uow.now_wall_ns).is_next_due:
             return
-        uow[SearchRepository].save(paused(found.search, uow.now_wall_ns))
-        if found.search.next_at_ns == 0 or tried_now(found.search):  # else the last round said the same
+        after = paused(found.search, uow.now_wall_ns, said)
+        uow[SearchRepository].save(after)
+        if after.said != found.search.said or tried_now(found.search):  # else the last round said the same
             text = f"{found.work.subject.name} has no place elsewhere either; it is looked for again in 5 min"
-            self._event(uow, found.search, "no_place_elsewhere", text + (f": {said}" if said else ""))
+            self._event(uow, found.search, "no_place_elsewhere", text + (f": {after.said}" if after.said else ""))
 
     # --- what is told ------------------------------------------------------------------------------------------------
 
@@ -346,8 +350,7 @@ class SearchService:
         if (one := found.search.open_try) is not None:
             said = f"{_thing(one)} at {one.place.text}"
         elif found.search.next_at_ns > self._clock.wall_ns():
-            last = next((one for one in reversed(found.search.tries) if one.state is TryState.FAILED), None)
-            why = f": at {last.place.backend}, {last.said}" if last is not None else ""
+            why = f": {found.search.said}" if found.search.said else ""
             said = f"there is no room here, and no place elsewhere{why}"
         else:
             return

@@ -11,7 +11,7 @@ from windrow_master.clusters.model import ClusterPhase
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.search.model import TryState
 from windrow_master.identity.model import BUYER_ACCOUNT
-from windrow_master.jobs.model import JobState
+from windrow_master.jobs.model import JobRequest, JobState
 from windrow_proto.errors import Forbidden, InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.model import WorkloadPhase
@@ -78,7 +78,7 @@ async def test_where_no_place_is_had_it_waits_and_all_are_tried_anew_after_a_pau
         await w.turn(6)
         assert [state for *_, state in await w.tries(job)] == ["failed", "failed"]
         assert len(w.told("job.no_place_elsewhere")) == 1
-        assert (await w.get(job)).reason.startswith("there is no room here, and no place elsewhere: at cloud, quota")
+        assert (await w.get(job)).reason.startswith("there is no room here, and no place elsewhere: at cloud eu-central-1a, ca")
         await w.turn(20)
         assert [state for *_, state in await w.tries(job)] == ["failed", "failed", "booting"]
 
@@ -215,3 +215,28 @@ async def test_a_machine_that_waits_is_bought_too_and_started_on_its_own_host(tm
         assert after.phase is ClusterPhase.CREATING
         (one,) = await w.searches.tries(after.cluster_id) or ()
         assert one.state is TryState.USED
+
+
+async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pays_elsewhere_buys(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.market.join(OTHER)
+        for grade in "ABC":
+            w.market.write(lambda uow, grade=grade: w.market.market.ask_own(uow, OWNER, f"cpu/{grade}", DEAR))
+        poor = await w.submit(backend="cloud", budget=parse_money("0.10"), max_duration_ns=HOUR)
+        rich = await w.submit(backend="cloud", budget=parse_money("0.14"), max_duration_ns=HOUR // 2)
+        await w.turn(4)
+        assert [state for *_, state in await w.tries(rich)] == ["booting"]
+        assert await w.tries(poor) == []
+        assert (await w.get(poor)).reason.endswith("cloud: no offer suits it within its budget and highest price")
+        assert len(w.told("job.no_place_elsewhere")) == 1
+        await w.turn(30)
+        assert len(w.told("job.no_place_elsewhere")) == 1
+
+
+async def test_jobs_that_are_alike_are_bought_for_at_once_and_those_that_wait_for_others_are_not(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        asked = JobRequest(argv=("true",), array_size=4, array_at_once=3, backend="cloud")
+        await w.jobs.submit(principal(), asked)
+        await w.turn(3)
+        bought = await w.bought()
+        assert len({one.for_id for one in bought}) == len(bought) == 3
