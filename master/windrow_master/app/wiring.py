@@ -641,12 +641,8 @@ class _Parts:
     def places(self) -> dict[str, Any]:
         """Those of places beside this market's own hosts, by their names in Services."""
         router = Router(self.store, self.clusters, self.registry, self.price_book, self.clock)
-        return {
-            "registry": self.registry,
-            "price_book": self.price_book,
-            "router": router,
-            **wiring_purchases.by_name(self.purchases, self.searches),
-        }
+        bought = wiring_purchases.by_name(self.purchases, self.searches)
+        return {"registry": self.registry, "price_book": self.price_book, "router": router, **bought}
 
     def services(self) -> Services:
         """All of them, for routes."""

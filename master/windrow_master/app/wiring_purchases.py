@@ -13,8 +13,7 @@ from windrow_master.hybrid.purchases.hosts import BoughtHosts
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import limits
 from windrow_master.hybrid.search.ports import NoRuns
-from windrow_master.hybrid.search.repository import SearchRepository
-from windrow_master.hybrid.search.service import SearchService
+from windrow_master.hybrid.search.service import SearchService, forget_searches
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.service import IdentityService
 from windrow_master.jobs import messages as job_says
@@ -98,4 +97,4 @@ def register(messages: Messages, purchases: PurchaseService, searches: SearchSer
     messages.answer(job_says.PlaceOf, purchases.place_of)
     messages.on(job_says.RunLetGo, lambda uow, it: None)
     messages.on(identity_says.ProjectPurged, lambda uow, it: forget_buyer(uow, it.account_id))
-    messages.on(identity_says.ProjectPurged, lambda uow, it: uow[SearchRepository].forget(it.account_id))
+    messages.on(identity_says.ProjectPurged, lambda uow, it: forget_searches(uow, it.account_id))

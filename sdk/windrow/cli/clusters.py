@@ -138,6 +138,12 @@ def cluster_ls(context: typer.Context, view: View, watch: Watch = False, tests: 
                 print_json(event) if view.is_json else say(f"{event['at']} {event['text']}")
 
 
+Optimize = Annotated[
+    Literal["cost", "speed"] | None,
+    typer.Option("--optimize", help="With --backend: cost, also where places here are dearer; or what starts first."),
+]
+
+
 @cluster_app.command("create", cls=WaitCommand)
 @options(CLUSTER)
 def cluster_create(
@@ -163,10 +169,7 @@ def cluster_create(
         bool, typer.Option("--if-not-there", help="Where you have a machine of this --name, use it; create none.")
     ] = False,
     yes: Yes = False,
-    optimize: Annotated[
-        Literal["cost", "speed"] | None,
-        typer.Option("--optimize", help="With --backend: also where places here are dearer, or what starts first."),
-    ] = None,
+    optimize: Optimize = None,
     wait: Wait = None,
     no_wait: Annotated[bool, typer.Option("--no-wait", help="Return at once, before the machine runs.")] = False,
     as_json: AsJson = False,
@@ -185,10 +188,8 @@ def cluster_create(
         "ssh_keys": keys if keys or ssh is False else None,
         "notebook": is_asked if notebook is not None or (is_asked and not base) else None,
     }
-    if asked["backend"] is not None and wait is None:
-        wait = ENDLESS
-    own = body(CLUSTER, asked) | (parse_gpu(gpu) if gpu is not None else {}) | wait_part(wait)
-    own |= {} if optimize is None else {"optimize": optimize}
+    wait = wait or (ENDLESS if asked["backend"] is not None else None)
+    own = body(CLUSTER, asked | {"optimize": optimize}) | (parse_gpu(gpu) if gpu is not None else {}) | wait_part(wait)
     request = kept.changed(base, own)
     if plan:
         show_plan(api.plan(request), as_json)

@@ -26,6 +26,7 @@ CAPS: Json = {
 BACKEND = filled("BackendOut", is_full=True) | {"name": "aws", "caps": CAPS}
 PURCHASE = filled("PurchaseOut", is_full=True) | {"id": ID, "state": "booting", "billed_seconds": None}
 SWEEP: Json = {"ended": [{"id": "i-9", "purchase_id": None, "said": "running"}], "left_alone": [], "unknown": []}
+BUYER = filled("BuyerOut", is_full=True) | {"account": "lab", "per_day": "50.00", "in_all": None, "spent_today": "1.5"}
 FINDINGS: Json = {
     "findings": [
         {"what": "credentials", "good": True, "said": "They are good.", "way_out": None},
@@ -53,6 +54,7 @@ class Clouds:
             "/backends": [BACKEND],
             "/purchases": [PURCHASE],
             "/backends/aws/offers": [filled("MachineOfferOut", is_full=True) | {"price_per_hour": "0.402"}],
+            "/backends/aws/buyers": [BUYER],
             "/backend-kinds": [filled("BackendKindOut", is_full=True)],
         }
         if request.method == "GET" and plain in lists:
@@ -60,6 +62,8 @@ class Clouds:
         by_end = {"check": FINDINGS, "sweep": SWEEP, "stop-all": {"ended": [ID]}, "end": PURCHASE}
         if (end := plain.rpartition("/")[2]) in by_end:
             return httpx2.Response(200, json=by_end[end])
+        if "/buyers/" in plain and request.method == "PUT":
+            return httpx2.Response(200, json=BUYER)
         if plain.startswith("/purchases"):
             return httpx2.Response(200, json=PURCHASE | {"console": None})
         return httpx2.Response(204) if request.method == "DELETE" else httpx2.Response(200, json=BACKEND)
@@ -186,3 +190,13 @@ def test_removing_and_stopping_ask_for_it(clouds: Clouds) -> None:
         ("POST", "/backends/aws/stop-all"),
         ("DELETE", "/backends/aws"),
     ]
+
+
+def test_a_project_is_allowed_to_buy_shown_and_disallowed(clouds: Clouds) -> None:
+    said = clouds.run("backend", "allow", "aws", "lab", "--per-day", "50")
+    assert clouds.asked[-1] == ("PUT", "/backends/aws/buyers/lab", {"per_day": "50"})
+    assert "lab may buy at aws: 1.50 of 50.00 today" in said
+    assert "May buy: lab" in clouds.run("backend", "show", "aws")
+    clouds.run("backend", "disallow", "aws", "lab")
+    assert clouds.asked[-1][:2] == ("DELETE", "/backends/aws/buyers/lab")
+    assert "--per-day" in clouds.run("backend", "allow", "aws", "lab", code=1)

@@ -53,7 +53,7 @@ class Master:
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         path = request.url.path.removeprefix("/api/v1")
         self.sent[path] = json.loads(request.content)
-        job = {"jobs": [{"id": "job_1", "refusal": None}]}
+        job = {"jobs": [{"id": "job_1", "name": "train", "refusal": None}]}
         plan = self.plans.pop(0) if self.plans and path == "/jobs/plan" else FITS
         if "code" in plan:
             return httpx2.Response(422, json=plan)
@@ -160,3 +160,20 @@ def test_a_job_that_waits_for_another_takes_a_busy_tier_where_all_places_are_bus
     assert routing.said(best) == "Chosen: windrow/cpu/C, which is busy now, at 0.018 USD an hour."
     with pytest.raises(NoPlace, match="It is busy"):
         routing.following(master.client(), {}, "cost")
+
+
+def test_with_a_backend_the_master_chooses_while_the_job_waits_and_no_route_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    master = Master(TIER)
+    monkeypatch.setattr("windrow.cli.jobs.client", lambda context: master.client())
+    words = "job submit --no-files --backend aws --spot --optimize cost --max-cost 5 -- ./train"
+    done = CliRunner().invoke(app, words.split())
+    assert done.exit_code == 0, done.output
+    job = master.sent["/jobs"]
+    assert [job[name] for name in ("backend", "spot", "optimize", "budget")] == ["aws", True, "cost", "5.0"]
+    assert "/route" not in master.sent
+    Platform(client=master.client()).submit(["./train"], None, backend="any", optimize="balanced")
+    assert (master.sent["/jobs"]["backend"], "optimize" in master.sent["/jobs"]) == ("any", False)
+    with pytest.raises(InvalidInput, match="longest running time"):
+        Platform(client=master.client()).submit(["./train"], None, backend="any", hours=2)

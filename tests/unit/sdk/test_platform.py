@@ -329,3 +329,13 @@ def test_any_field_of_a_request_is_an_argument_and_a_name_that_is_none_is_refuse
     assert (taker.body["volumes"], taker.body["checkpoint_every_seconds"]) == (["data:/data"], 30)
     with pytest.raises(WindrowClientError, match="'colour' is no field"):
         platform(taker).submit(["true"], None, colour="red")  # type: ignore[call-arg]  # that is the mistake
+
+
+def test_a_status_says_at_which_backend_a_job_is_and_whether_it_has_changed() -> None:
+    place = {"backend": "aws", "text": "aws eu-central-1b, spot m5.large (0.041 USD an hour)"}
+    attempts = [{"cluster_id": "cluster_1", "place": None}, {"cluster_id": "cluster_2", "place": place}]
+    moved = jobs.status_of(job("Running", attempts=attempts), None)
+    assert (moved.previous_backend, moved.backend, moved.backend_changed) == ("windrow", "aws", True)
+    assert moved.place == place["text"]
+    first = jobs.status_of(job("Running", attempts=attempts[:1]), None)
+    assert (first.backend, first.previous_backend, first.backend_changed, first.place) == ("windrow", None, False, "")

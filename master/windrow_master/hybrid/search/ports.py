@@ -7,6 +7,7 @@ from windrow_master.hybrid.backends.port import MachineOffer, Wanted
 from windrow_master.hybrid.purchases.model import BackendRow
 from windrow_master.jobs.model import JobRequest
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Unavailable
 from windrow_proto.ids import AccountId
 
 
@@ -62,7 +63,7 @@ class NoRuns:
         duration_ns: int,
     ) -> str:
         """Never asked: there are no offers."""
-        raise NotImplementedError
+        raise Unavailable("This market has no service that runs code.")
 
     def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
         """There is none."""

@@ -394,3 +394,8 @@ def _rows(uow: UnitOfWork, account_id: AccountId, backend: str) -> list[BackendR
     names = [one.backend for one in uow[BuyerRepository].of_account(account_id)]
     rows = (uow[BackendRepository].get(name) for name in names if backend in (name, ANY_BACKEND))
     return [row for row in rows if row is not None]
+
+
+def forget_searches(uow: UnitOfWork, account_id: AccountId) -> None:
+    """Delete those of a project that is deleted."""
+    uow[SearchRepository].forget(account_id)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import date
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,8 +53,8 @@ def offer(
     )
 
 
-def wish(optimize: str | None = None, *, spot: bool = False, was_interrupted: bool = False, **asked: object) -> Wish:
-    resources = JobRequest(argv=("true",), **asked)  # type: ignore[arg-type]  # fields of a request
+def wish(optimize: str | None = None, *, spot: bool = False, was_interrupted: bool = False, **asked: Any) -> Wish:
+    resources = JobRequest(argv=("true",), **asked)
     return Wish(resources=resources, optimize=optimize, spot=spot, was_interrupted=was_interrupted)
 
 
@@ -105,7 +106,7 @@ def test_for_speed_a_service_comes_before_machines_and_for_cost_the_cheaper_one(
         ({"gpus": 1}, False),
     ],
 )
-def test_an_offer_suits_what_it_has(asked: dict[str, object], suits: bool) -> None:
+def test_an_offer_suits_what_it_has(asked: dict[str, Any], suits: bool) -> None:
     assert bool(order(wish(**asked), offer())) is suits
 
 

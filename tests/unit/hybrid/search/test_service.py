@@ -78,7 +78,9 @@ async def test_where_no_place_is_had_it_waits_and_all_are_tried_anew_after_a_pau
         await w.turn(6)
         assert [state for *_, state in await w.tries(job)] == ["failed", "failed"]
         assert len(w.told("job.no_place_elsewhere")) == 1
-        assert (await w.get(job)).reason.startswith("there is no room here, and no place elsewhere: at cloud eu-central-1a, ca")
+        assert (await w.get(job)).reason.startswith(
+            "there is no room here, and no place elsewhere: at cloud eu-central-1a, ca"
+        )
         await w.turn(20)
         assert [state for *_, state in await w.tries(job)] == ["failed", "failed", "booting"]
 
@@ -217,7 +219,9 @@ async def test_a_machine_that_waits_is_bought_too_and_started_on_its_own_host(tm
         assert one.state is TryState.USED
 
 
-async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pays_elsewhere_buys(tmp_path: Path) -> None:
+async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pays_elsewhere_buys(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as w:
         w.market.join(OTHER)
         for grade in "ABC":
@@ -233,7 +237,9 @@ async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pay
         assert len(w.told("job.no_place_elsewhere")) == 1
 
 
-async def test_jobs_that_are_alike_are_bought_for_at_once_and_those_that_wait_for_others_are_not(tmp_path: Path) -> None:
+async def test_jobs_that_are_alike_are_bought_for_at_once_and_those_that_wait_for_others_are_not(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as w:
         asked = JobRequest(argv=("true",), array_size=4, array_at_once=3, backend="cloud")
         await w.jobs.submit(principal(), asked)
