@@ -120,6 +120,7 @@ def purchase_show(context: typer.Context, purchase: Id, as_json: AsJson = False)
         ("Place", place),
         ("Project", one["account"] or one["account_id"]),
         ("Host", one["host_id"]),
+        ("Bought for", one["for_id"]),
         ("Provider's id", one["machine_id"]),
         ("Price", f"{money_text(one['price_per_hour'])} {currency} per hour"),
         ("Owed so far", f"{money_text(one['spent'])} {currency}{_billed(one)}"),
