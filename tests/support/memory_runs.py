@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -97,7 +97,7 @@ class MemoryRuns(MemoryBackend):
         await super().terminate(machine_id)
         self._helpers.kill(machine_id)
 
-    async def follow(self, run_id: str, stream: Stream) -> AsyncIterator[bytes]:
+    async def follow(self, run_id: str, stream: Stream) -> AsyncGenerator[bytes]:
         helper = self._helpers.all[run_id]
         with helper.printed[stream].open("rb") as file:
             while True:

@@ -188,9 +188,10 @@ export interface AssignBody {
   assignee: string;
 }
 
-/** One cluster that a job had. */
+/** One cluster that a job had, or one run at a service. */
 export interface AttemptOut {
   number: number;
+  /** Empty: it is a run at a service */
   cluster_id: string;
   /** RFC 3339 in UTC, with milliseconds */
   began_at: string;
@@ -206,8 +207,30 @@ export interface AttemptOut {
   /** Kept of the files that it changed, as a tar */
   files_bytes: number | null;
   files_truncated: boolean;
+  /** Where it was bought; null: a host of this market */
+  place: AttemptPlaceOut | null;
   /** A decimal amount of money */
   cost: string;
+}
+
+/** The place of an attempt that was bought: a machine, or a run at a service that runs code by itself. */
+export interface AttemptPlaceOut {
+  backend: string;
+  /** A run at a service, and no machine of ours */
+  service: boolean;
+  /** Its type, such as m5.large */
+  machine: string;
+  region: string;
+  zone: string | null;
+  /** Its provider may take it back */
+  spot: boolean;
+  /** Of its provider, for all of it */
+  price_per_hour: string;
+  currency: string;
+  purchase_id: string | null;
+  run_id: string | null;
+  /** `aws eu-central-1b, spot m5.large (0.041 USD an hour)` */
+  text: string;
 }
 
 /** What a person has to look after, the most pressing first. */
@@ -309,7 +332,7 @@ export interface BackendKindOut {
   /** The same in a sentence */
   level_text: string;
   currency: string;
-  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, only a sweep, its time */
   ends_by: EndsBy;
   settings: KindFieldOut[];
   secrets: KindFieldOut[];
@@ -324,7 +347,7 @@ export interface BackendOut {
   level: LevelOutput;
   /** The same in a sentence */
   level_text: string;
-  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, only a sweep, its time */
   ends_by: EndsBy;
   settings: Record<string, string>;
   has_secrets: boolean;
@@ -453,6 +476,33 @@ export interface BusHealthOut {
   is_well: boolean;
   /** Each process by `id` and what it says of itself */
   peers: (Record<string, string>)[];
+}
+
+/** The most that the machines of a project may cost at a backend; one of the two is given. */
+export interface BuyerBody {
+  /** Spent on a day (UTC) */
+  per_day?: string | null;
+  /** Spent in all */
+  in_all?: string | null;
+}
+
+/** A project whose work may have machines bought, in the currency of the backend's caps. */
+export interface BuyerOut {
+  account_id: string;
+  /** The name of the project */
+  account: string | null;
+  /** A decimal amount of money */
+  per_day: string | null;
+  /** A decimal amount of money */
+  in_all: string | null;
+  /** A decimal amount of money */
+  spent_today: string;
+  /** A decimal amount of money */
+  spent_in_all: string;
+  /** Its machines that are, or may be, paid for now */
+  living: number;
+  /** RFC 3339 in UTC, with milliseconds */
+  created_at: string;
 }
 
 /** The most that may be bought; null: no such cap. At least one cap of money is given. */
@@ -708,6 +758,12 @@ export interface ClusterAcceptedOut {
 export interface ClusterBody {
   /** For one pull of the image on each host, sealed to it; kept nowhere and never shown again */
   registry_login?: RegistryLoginBody | null;
+  /** Buy a machine at this backend (any: at each) where there is no room here */
+  backend?: string | null;
+  /** With backend: cost, also where the places here are dearer; speed, what starts first */
+  optimize?: "cost" | "speed" | null;
+  /** With backend: spot machines first, which their provider may take back */
+  spot?: boolean;
   /** Name; default: generated */
   name?: string;
   /** The command, a word each */
@@ -805,6 +861,8 @@ export interface ClusterOut {
   problem: string | null;
   /** Its place in the queue; null in lists, and once it does not wait */
   queue: QueuedOut | null;
+  /** Places elsewhere that were tried; null in lists */
+  tries: TryOut[] | null;
   steps: StepOut[];
   workloads: WorkloadOut[];
   request: KeptRequestOut;
@@ -1080,7 +1138,7 @@ export interface EarningsOut {
 }
 
 /** What ends a machine when its Master is gone. */
-export type EndsBy = "power-off" | "uninstall" | "sweep";
+export type EndsBy = "power-off" | "uninstall" | "sweep" | "time";
 
 /** When an entry is expected to start: 80 % of such intervals hold. */
 export interface EstimateOut {
@@ -1807,6 +1865,12 @@ export interface InvitationShownOut {
 export interface JobBody {
   /** For the pulls of the image; kept sealed until the job has ended, and never shown again */
   registry_login?: RegistryLoginBody | null;
+  /** Buy a machine at this backend (any: at each) where there is no room here */
+  backend?: string | null;
+  /** With backend: cost, also where the places here are dearer; speed, what starts first */
+  optimize?: "cost" | "speed" | null;
+  /** With backend: spot machines first, which their provider may take back */
+  spot?: boolean;
   /** Name; default: generated */
   name?: string;
   /** The command, a word each */
@@ -1911,6 +1975,8 @@ export interface JobOut {
   refusal: RefusalOut | null;
   /** Its place in the queue; null in lists, and once it does not wait */
   queue: QueuedOut | null;
+  /** Places elsewhere that were tried; null in lists */
+  tries: TryOut[] | null;
   request: JobRequestOut;
   attempts: AttemptOut[];
   /** Of its last attempt */
@@ -1931,6 +1997,12 @@ export interface JobOut {
 
 /** The request for a job; a field that was not given is null. */
 export interface JobRequestOut {
+  /** Buy a machine at this backend (any: at each) where there is no room here */
+  backend: string | null;
+  /** With backend: cost, also where the places here are dearer; speed, what starts first */
+  optimize: string | null;
+  /** With backend: spot machines first, which their provider may take back */
+  spot: boolean;
   /** Name; default: generated */
   name: string;
   /** The command, a word each */
@@ -2072,6 +2144,12 @@ export interface JoinTokenOut {
 
 /** The request for a cluster; a field that was not given is null. */
 export interface KeptRequestOut {
+  /** Buy a machine at this backend (any: at each) where there is no room here */
+  backend: string | null;
+  /** With backend: cost, also where the places here are dearer; speed, what starts first */
+  optimize: string | null;
+  /** With backend: spot machines first, which their provider may take back */
+  spot: boolean;
   /** Name; default: generated */
   name: string;
   /** The command, a word each */
@@ -2945,6 +3023,12 @@ export interface PageBindingOut {
   next_cursor: string | null;
 }
 
+export interface PageBuyerOut {
+  items: BuyerOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageChannelOut {
   items: ChannelOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -3660,6 +3744,8 @@ export interface PurchaseOut {
   /** By which the provider knows it */
   machine_id: string | null;
   host_id: string | null;
+  /** The job or machine that caused it; null: an operator */
+  for_id: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -4724,6 +4810,35 @@ export interface TroubledHostOut {
   remedy: string | null;
 }
 
+/** A place that was tried for a job or machine because there was no room here. */
+export interface TryOut {
+  number: number;
+  /** `aws eu-central-1b` */
+  place: string;
+  backend: string;
+  /** A run at a service, and no machine of ours */
+  service: boolean;
+  /** Its type, such as m5.large */
+  machine: string;
+  region: string;
+  zone: string | null;
+  spot: boolean;
+  /** A decimal amount of money */
+  price_per_hour: string;
+  currency: string;
+  /** asking, booting, ready (it has joined: the work starts there next), used, failed, or dropped: the work started elsewhere, or is over */
+  state: TryState;
+  /** Why it failed or was dropped */
+  said: string | null;
+  /** RFC 3339 in UTC, with milliseconds */
+  at: string;
+  purchase_id: string | null;
+  run_id: string | null;
+}
+
+/** The state of a try. ASKING: its provider is asked. BOOTING: there is a machine. READY: it has joined, and the work starts there next. USED: the work has run there. FAILED: it was not had, or did not suit. DROPPED: the work started elsewhere, or has ended. */
+export type TryState = "asking" | "booting" | "ready" | "used" | "failed" | "dropped";
+
 /** A relay by which tunnels may go. */
 export interface TunnelAccessOut {
   id: string;
@@ -5015,6 +5130,8 @@ export interface WholePurchaseOut {
   /** By which the provider knows it */
   machine_id: string | null;
   host_id: string | null;
+  /** The job or machine that caused it; null: an operator */
+  for_id: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */

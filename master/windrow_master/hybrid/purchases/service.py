@@ -332,6 +332,12 @@ class PurchaseService:
         uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
         uow.after_commit(lambda: self._changed(after))
 
+    def run_began(self, uow: UnitOfWork, purchase_id: str) -> None:
+        """The job of a run is there: who ends it from now on lets the job leave first."""
+        purchase = _load(uow, purchase_id)
+        if purchase.state is State.BOOTING:
+            self._save(uow, purchase, moved(purchase, Event.JOIN, uow.now_wall_ns))
+
     def leaving(self, uow: UnitOfWork, fact: HostLeaving) -> None:
         """A host says that its provider takes it back; the fleet has drained it already. Where it may stay, its work
         goes on, and it is ended as soon as that is over."""

@@ -8,7 +8,7 @@ three times what a function pays, and by what is used where that is more: so no 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import partial
@@ -211,7 +211,7 @@ class Modal:
         if client is not None:
             await client.close.aio()
 
-    async def follow(self, run_id: str, stream: Stream) -> AsyncIterator[bytes]:
+    async def follow(self, run_id: str, stream: Stream) -> AsyncGenerator[bytes]:
         """As Modal keeps it: UTF-8."""
         sandbox = await self._ask(lambda: self._by_id(run_id))
         try:

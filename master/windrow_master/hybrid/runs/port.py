@@ -7,7 +7,7 @@ second stream; so nothing has to reach this Master, and neither a key of the sto
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, Protocol
@@ -57,7 +57,7 @@ def start_of(user_data: str) -> Start:
 class Runs(Backend, Protocol):
     """See `Backend`: a purchase there is one run, and what its list shows is where it is."""
 
-    def follow(self, run_id: str, stream: Stream) -> AsyncIterator[bytes]:
+    def follow(self, run_id: str, stream: Stream) -> AsyncGenerator[bytes]:
         """All of a stream from its beginning, as it comes, until the run is over. Raises Refused, Doubtful."""
 
 

@@ -302,6 +302,8 @@ class RunService:
             why = "its job does not wait any more"
             await self._store.write(lambda uow: self._purchases.drop(uow, purchase.purchase_id, why), name="run.drop")
             return False
+        run_id = purchase.purchase_id
+        await self._store.write(lambda uow: self._purchases.run_began(uow, run_id), name="run.began")
         self._purchases.backends.queue.add(purchase.backend)
         job = await self._store.read(lambda uow: answers.find(uow, run.job_id))
         assert job is not None, "it has just begun"
@@ -310,7 +312,7 @@ class RunService:
         run.begun.set()
         if job.state is JobState.CHECKPOINTING:
             run.orders["end"] = {"grace_s": GRACE_S}
-        run.order(job=await self._job_of(job, purchase.purchase_id))
+        run.order(job=await self._job_of(job, run_id))
         return True
 
     async def _job_of(self, job: Job, run_id: str) -> Mapping[str, object]:
