@@ -45,6 +45,7 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
     ),
     "boto3": ("master/windrow_master/storage/s3_store.py", "master/windrow_master/hybrid/backends/ec2.py"),
     "botocore": ("master/windrow_master/storage/s3_store.py", "master/windrow_master/hybrid/backends/ec2.py"),
+    "modal": ("master/windrow_master/hybrid/runs/modal.py",),
     "obstore": ("master/windrow_master/storage/s3_store.py",),
     "smtplib": ("master/windrow_master/mail/smtp.py",),
     "httpx2": ("sdk/windrow/transport.py", "master/windrow_master/outgoing.py"),
@@ -57,7 +58,12 @@ ADAPTERS: dict[str, tuple[str, ...]] = {
 }
 """Foreign library -> the only files that may import it."""
 
-ENVIRONMENT = ("*/config.py", "up/windrow_up/market.py", "master/windrow_master/store/copies.py")
+ENVIRONMENT = (
+    "*/config.py",
+    "up/windrow_up/market.py",
+    "master/windrow_master/store/copies.py",
+    "master/windrow_master/hybrid/runs/helper.py",
+)
 """The only files that read the environment; the last passes it on to PostgreSQL's own programs."""
 
 IMPURE_LIBRARIES = (

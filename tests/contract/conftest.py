@@ -2,6 +2,8 @@
 
 from tests.support.backend_worlds import ec2_world as ec2_world
 from tests.support.backend_worlds import memory_world as memory_world
+from tests.support.backend_worlds import modal_server as modal_server
+from tests.support.backend_worlds import modal_world as modal_world
 from tests.support.backend_worlds import moto_amazon as moto_amazon
 from tests.support.backend_worlds import ssh_machine as ssh_machine
 from tests.support.backend_worlds import ssh_world as ssh_world

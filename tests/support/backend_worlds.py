@@ -3,7 +3,9 @@
 Each goes wrong on order in the same words, and says how far its adapter is tried by it.
 """
 
+import asyncio
 import itertools
+import os
 import shlex
 import subprocess
 from abc import ABC, abstractmethod
@@ -18,6 +20,7 @@ import pytest
 from tests import services
 from tests.master_support import ManualClock
 from tests.support.memory_backend import Fault, MemoryBackend, MemoryCloud, Planned
+from tests.support.modal_cloud import TOKEN_ID, TOKEN_SECRET, ModalCloud, modal_cloud
 from tests.support.moto_cloud import SECRET_KEY, Cut, MotoCloud, moto_cloud, price_book
 from tests.support.second_host import SecondHost, bridge, need_namespaces, second_host
 from windrow_master.hybrid.backends.bootstrap import FOLDER
@@ -25,6 +28,8 @@ from windrow_master.hybrid.backends.ec2 import Ec2
 from windrow_master.hybrid.backends.kinds import Level
 from windrow_master.hybrid.backends.port import Backend, MachineOffer, Order, PurchaseId, RefusedFor
 from windrow_master.hybrid.backends.ssh import SshBox, read_settings
+from windrow_master.hybrid.runs.modal import Modal, ModalSettings
+from windrow_master.hybrid.runs.port import Start
 from windrow_proto.clock import SystemClock
 from windrow_proto.ports import Clock
 from windrow_proto.units import HOUR, MINUTE, Microcents
@@ -42,6 +47,7 @@ class World(ABC):
     clock: Clock
     secrets: tuple[str, ...] = ()
     reasons: tuple[RefusedFor, ...] = tuple(RefusedFor)
+    user_data: str = f"#!/bin/sh\necho booted; : {JOIN_TOKEN}\n"
 
     @abstractmethod
     def backend(self) -> Backend:
@@ -71,7 +77,7 @@ def order(world: World, offer: MachineOffer, market: str, **more: Any) -> Order:
         "market_id": market,
         "epoch": 7,
         "offer": offer,
-        "user_data": f"#!/bin/sh\necho booted; : {JOIN_TOKEN}\n",
+        "user_data": world.user_data,
         "dearest_per_hour": Microcents(offer.price_per_hour * 11 // 10),
         "ends_at_ns": world.clock.wall_ns() + HOUR,
     }
@@ -248,6 +254,41 @@ exec /usr/bin/mktemp "$@"
         self.box.machine.run("rm -rf /tmp/fault /tmp/bin /tmp/met.*")
 
 
+class ModalWorld(World):
+    """Modal's own client against a server from its wheel's stubs. Its lists do not lag."""
+
+    kind, level, secrets = "modal", Level.PROTOCOL, (TOKEN_ID, TOKEN_SECRET, JOIN_TOKEN)
+    reasons = (RefusedFor.CAPACITY, RefusedFor.QUOTA, RefusedFor.AUTH, RefusedFor.LIMIT)
+    user_data = Start(f"http://127.0.0.1:9/{JOIN_TOKEN}").text
+    CALLS: Final = {"provision": "SandboxCreate", "terminate": "SandboxTerminate", "describe": "SandboxList"}
+
+    def __init__(self, cloud: ModalCloud) -> None:
+        self.clock, self.cloud = SystemClock(), cloud
+        self._made = list[Modal]()
+
+    def backend(self, token_secret: str = TOKEN_SECRET) -> Modal:
+        settings = ModalSettings(token_id=TOKEN_ID, token_secret=token_secret)
+        self._made.append(Modal(settings, self.clock, price_book()))
+        return self._made[-1]
+
+    async def close(self) -> None:
+        for one in self._made:
+            await one.close()
+
+    def stranger(self) -> Backend:
+        return self.backend("as-of-somebody-else")
+
+    def then(self, call: str, fault: Fault) -> None:
+        self.cloud.then(self.CALLS[call], fault)
+
+    def refusing(self, reason: RefusedFor) -> AbstractContextManager[None]:
+        self.cloud.then("SandboxCreate", Fault(reason.value))
+        return nullcontext()
+
+    def wait(self) -> None:
+        """Nothing lags."""
+
+
 @pytest.fixture(scope="package")
 def moto_amazon() -> Iterator[MotoCloud]:
     with moto_cloud() as cloud:
@@ -300,7 +341,23 @@ def ssh_world(ssh_machine: Box) -> Iterator[SshWorld]:
     world.clear()
 
 
-WORLDS: Final[dict[str, type[Any]]] = {"memory": MemoryWorld, "ec2": Ec2World, "ssh": SshWorld}
+@pytest.fixture(scope="package")
+def modal_server() -> Iterator[ModalCloud]:
+    with modal_cloud(is_apart=os.geteuid() == 0) as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def modal_world(modal_server: ModalCloud, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModalWorld]:
+    monkeypatch.setenv("MODAL_SERVER_URL", modal_server.url)
+    monkeypatch.setenv("MODAL_SANDBOX_V2", "0")
+    world = ModalWorld(modal_server)
+    yield world
+    asyncio.run(world.close())
+    modal_server.clear()
+
+
+WORLDS: Final[dict[str, type[Any]]] = {"memory": MemoryWorld, "ec2": Ec2World, "ssh": SshWorld, "modal": ModalWorld}
 """By the beginning of their fixtures' names."""
 
 

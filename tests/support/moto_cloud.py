@@ -183,15 +183,19 @@ def moto_cloud() -> Iterator[MotoCloud]:
 
 
 def price_book(on_demand_usd: str = "1.006") -> PriceBook:
-    """A type with a GPU and one without, of prices that never grow old."""
+    """Types of two providers, of prices that never grow old."""
     sellers = offers.providers(
         ",".join(offers.COLUMNS["providers"]) + "\naws,Amazon Web Services,US,USD,excluded,1,60,announced,0.09,,\n"
+        "modal,Modal Labs,US,USD,,1,1,announced,,,\n"
     )
-    read_in = offers.sources(",".join(offers.COLUMNS["sources"]) + "\naws,a list,2026-11-01,3650\n")
+    read_in = offers.sources(
+        ",".join(offers.COLUMNS["sources"]) + "\naws,a list,2026-11-01,3650\nmodal,a list,2026-11-01,3650\n"
+    )
     rows = (
         f"aws,g5.xlarge,a10g,1,4,16,250,{REGION},,DE,on-demand,{on_demand_usd},aws",
         f"aws,m5.xlarge,cpu,0,4,16,,{REGION},,DE,on-demand,0.23,aws",
         "aws,g5.xlarge,a10g,1,4,16,250,us-east-1,,US,on-demand,0.9,aws",
+        "modal,gpu=A10,a10g,1,,,,us,,,spot,1.1016,modal",
     )
     text = "\n".join((",".join(offers.COLUMNS["offers"]), *rows, ""))
     found, refused = offers.offers(text, sellers, read_in, {"a10g", "cpu"})

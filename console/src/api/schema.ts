@@ -332,7 +332,7 @@ export interface BackendKindOut {
   /** The same in a sentence */
   level_text: string;
   currency: string;
-  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, only a sweep, its time */
   ends_by: EndsBy;
   settings: KindFieldOut[];
   secrets: KindFieldOut[];
@@ -347,7 +347,7 @@ export interface BackendOut {
   level: LevelOutput;
   /** The same in a sentence */
   level_text: string;
-  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep */
+  /** What ends a machine when the Master is gone: it switches itself off, the agent goes, only a sweep, its time */
   ends_by: EndsBy;
   settings: Record<string, string>;
   has_secrets: boolean;
@@ -1138,7 +1138,7 @@ export interface EarningsOut {
 }
 
 /** What ends a machine when its Master is gone. */
-export type EndsBy = "power-off" | "uninstall" | "sweep";
+export type EndsBy = "power-off" | "uninstall" | "sweep" | "time";
 
 /** When an entry is expected to start: 80 % of such intervals hold. */
 export interface EstimateOut {

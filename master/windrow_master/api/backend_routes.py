@@ -27,7 +27,9 @@ route = Routes("clouds")
 
 NAME: Final = r"^[a-z][a-z0-9-]{0,62}$"
 LEVEL: Final = "How far the adapter was tried"
-ENDS_BY: Final = "What ends a machine when the Master is gone: it switches itself off, the agent goes, or only a sweep"
+ENDS_BY: Final = (
+    "What ends a machine when the Master is gone: it switches itself off, the agent goes, only a sweep, its time"
+)
 Name = Annotated[str, Path(pattern=NAME)]
 Buyer = Annotated[str, Path(min_length=1, max_length=128, description="Project: id or name")]
 Key = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]

@@ -19,6 +19,7 @@ from windrow_master.fleet.service import FleetService
 from windrow_master.hybrid.purchases.backends import BackendService
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
+from windrow_master.hybrid.runs.service import RunService
 from windrow_master.hybrid.search.service import SearchService
 from windrow_master.hybrid.service import Router
 from windrow_master.identity.service import IdentityService
@@ -138,6 +139,7 @@ class Services:
     backends: BackendService
     purchases: PurchaseService
     searches: SearchService
+    runs: RunService
     alerts: AlertService
     maintenance: MaintenanceService
     local_user: LocalUser | None

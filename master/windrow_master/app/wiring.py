@@ -27,6 +27,7 @@ from windrow_master.api.sse import Broadcaster
 from windrow_master.api.visibility import account_sees_event
 from windrow_master.app import wiring_history, wiring_purchases
 from windrow_master.app.clock import SteadyClock
+from windrow_master.app.wiring_purchases import Bought
 from windrow_master.audit.service import AuditService
 from windrow_master.billing.service import BillingService
 from windrow_master.clusters import lookup as cluster_lookup
@@ -40,9 +41,7 @@ from windrow_master.fleet import lookup as fleet_lookup
 from windrow_master.fleet import messages as fleet_says
 from windrow_master.fleet.bandwidth_schedule import MEASURE_CAP_BYTES
 from windrow_master.fleet.service import FleetService
-from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
-from windrow_master.hybrid.search.service import SearchService
 from windrow_master.hybrid.service import Router, follow
 from windrow_master.identity import messages as identity_says
 from windrow_master.identity.accounts import is_new
@@ -246,7 +245,7 @@ class Master:
         yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
-        yield from (services.purchases.run(), services.searches.run())
+        yield from (services.purchases.run(), services.searches.run(), services.runs.run())
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 
@@ -455,14 +454,10 @@ class _Parts:
         return self.settings.price_book()
 
     @cached_property
-    def purchases(self) -> PurchaseService:
-        store, clock, identity, book = self.store, self.clock, self.identity, self.price_book
-        return wiring_purchases.purchases_of(store, clock, identity, self.fleet, self.market, book, self.reached)
-
-    @cached_property
-    def searches(self) -> SearchService:
-        jobs, clusters, purchases = self.jobs, self.clusters, self.purchases
-        return wiring_purchases.searches_of(self.store, self.clock, jobs, clusters, purchases, self.queue)
+    def bought(self) -> Bought:
+        market = self.identity, self.fleet, self.market, self.clusters, self.queue
+        kept = self.jobs, self.artefacts, self.inside
+        return wiring_purchases.bought_of(self.store, self.clock, *market, *kept, self.price_book, self.reached)
 
     @cached_property
     def fair_shares(self) -> ShareService:
@@ -641,7 +636,7 @@ class _Parts:
     def places(self) -> dict[str, Any]:
         """Those of places beside this market's own hosts, by their names in Services."""
         router = Router(self.store, self.clusters, self.registry, self.price_book, self.clock)
-        bought = wiring_purchases.by_name(self.purchases, self.searches)
+        bought = self.bought.by_name()
         return {"registry": self.registry, "price_book": self.price_book, "router": router, **bought}
 
     def services(self) -> Services:
@@ -730,7 +725,7 @@ def _register(parts: _Parts) -> None:
 
     messages.on(identity_says.AccountMade, lambda uow, it: parts.market.open_account(uow, it.account_id))
     messages.on(identity_says.HostJoined, host_joined)
-    wiring_purchases.register(messages, parts.purchases, parts.searches)
+    wiring_purchases.register(messages, parts.bought)
     _register_ends(parts)
     messages.on(identity_says.CloneFound, clone_found)
     messages.on(identity_says.StandingChanged, standing_changed)

@@ -39,11 +39,11 @@ class JobFiles:
 
     async def put_folder(self, group: str, body: AsyncIterator[bytes]) -> int:
         """Keep the folder of a submission; returns its bytes. Raises TooLarge, and InvalidInput for what is no tar."""
-        return (await self._objects.put(_folder(group), _tar(body), FILES_CAP_BYTES)).size_bytes
+        return (await self._objects.put(folder_key(group), _tar(body), FILES_CAP_BYTES)).size_bytes
 
     async def send_folder(self, principal: Principal, cluster_id: ClusterId, group: str) -> None:
         """Send it to work that waits for it, and let that start."""
-        body = await self._objects.get(_folder(group))
+        body = await self._objects.get(folder_key(group))
         await self.inside.send_files(principal, cluster_id, body, commit=True)
 
     # --- the log ---------------------------------------------------------------------------------------------------
@@ -56,11 +56,15 @@ class JobFiles:
         if end >= LOG_KEPT_MAX:
             return end, True
         data, is_cut = await self.inside.log(principal, cluster_id, end)
+        return await self.keep_log(job_id, attempt, end, data), is_cut
+
+    async def keep_log(self, job_id: JobId, attempt: int, end: int, data: bytes) -> int:
+        """Keep what a log has grown by, of which `end` bytes are kept; returns the bytes that are kept then."""
         if len(data) > LOG_KEPT_MAX - end:
             data = data[: LOG_KEPT_MAX - end] + LOG_CUT
         if data:
             await self._objects.put(object_key(f"{_attempt(job_id, attempt)}/log/{end:012d}"), _once(data), len(data))
-        return end + len(data), is_cut
+        return end + len(data)
 
     async def log_bytes(self, job_id: JobId, attempt: int) -> int:
         """Return how much of its log is kept."""
@@ -97,15 +101,16 @@ class JobFiles:
         pieces = await self.inside.fetch_files(principal, cluster_id, changed_only=True)
         async with aclosing(pieces):
             first = _First(pieces, cap_bytes)
-            kept = await self._objects.put(_files(job_id, attempt), first.read(), cap_bytes)
+            kept = await self._objects.put(files_key(job_id, attempt), first.read(), cap_bytes)
         return kept.size_bytes, first.is_cut
 
     async def files(self, job_id: JobId, attempt: int, offset: int = 0) -> AsyncIterator[bytes]:
         """That tar from byte `offset` on. Raises NotFound."""
-        return await self._objects.get(_files(job_id, attempt), offset)
+        return await self._objects.get(files_key(job_id, attempt), offset)
 
 
-def _folder(group: str) -> ObjectKey:
+def folder_key(group: str) -> ObjectKey:
+    """The object of a submission's folder."""
     return object_key(f"{ROOT}/{group}/folder")
 
 
@@ -113,7 +118,8 @@ def _attempt(job_id: JobId, attempt: int) -> str:
     return f"{ROOT}/{job_id}/{attempt:04d}"
 
 
-def _files(job_id: JobId, attempt: int) -> ObjectKey:
+def files_key(job_id: JobId, attempt: int) -> ObjectKey:
+    """The object of the files that an attempt changed."""
     return object_key(f"{_attempt(job_id, attempt)}/files")
 
 

@@ -41,6 +41,13 @@ class JobRuns:
         if job is not None and job.state is JobState.STARTING:
             self._transitions.step(uow, job, decide.Answer(JobEvent.RUNS), "master")
 
+    def saved(self, uow: UnitOfWork, job_id: JobId, run_id: str, step: int) -> None:
+        """A checkpoint of a run is kept."""
+        job = _of(uow, job_id, run_id)
+        if job is not None:
+            said = f"{job.name}: its checkpoint of step {step} is saved"
+            self._transitions.tell(uow, job, "job.checkpoint_saved", said, "master")
+
     def ended(
         self,
         uow: UnitOfWork,
@@ -71,6 +78,11 @@ class JobRuns:
             ends = decide.Answer(JobEvent.COLLECT, "", Verdict.SUCCEEDED, exit_code)
             job = self._transitions.step(uow, job, ends, "master")
         self._transitions.step(uow, job, found, "master")
+
+
+def is_there(uow: UnitOfWork, job_id: str, run_id: str) -> bool:
+    """Return whether a job's attempt goes on in this run."""
+    return _of(uow, JobId(job_id), run_id) is not None
 
 
 def _of(uow: UnitOfWork, job_id: JobId, run_id: str) -> Job | None:

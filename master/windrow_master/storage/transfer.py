@@ -194,7 +194,7 @@ class CheckpointService:
                 part, is_torn = await self._fetch(talk, part_key, piece)
                 parts.append(part)
                 torn |= {piece.name: None} if is_torn else {}
-        wrapped = self._artefacts.account_key(account_id).wrap(key, _context(owner, attempt)).hex()
+        wrapped = self._artefacts.account_key(account_id).wrap(key, context_of(owner, attempt)).hex()
         manifest = checkpoints.manifest_of(owner, found.step, attempt, self._clock.wall_ns(), wrapped, parts)
         if saving.begin is not None:
             await saving.begin(found.step)
@@ -222,7 +222,7 @@ class CheckpointService:
             try:
                 manifest = await checkpoints.read(self._artefacts.objects, owner, step)
                 key = self._artefacts.account_key(account_id).unwrap(
-                    bytes.fromhex(manifest.wrapped_key), _context(owner, manifest.attempt)
+                    bytes.fromhex(manifest.wrapped_key), context_of(owner, manifest.attempt)
                 )
                 await self._present(manifest)
             except (*FLAWS, ValueError) as error:
@@ -372,5 +372,6 @@ def _shown(call: Presigned | None) -> Call | None:
     return None if call is None else Call(call.method, call.url, call.headers)
 
 
-def _context(owner: str, attempt: str) -> str:
+def context_of(owner: str, attempt: str) -> str:
+    """What the data key of an owner's checkpoint is bound to."""
     return f"ckpt/{owner}/{attempt}"

@@ -29,6 +29,7 @@ ENDS_BY: Final = {
     "power-off": "a machine switches itself off after 30 min, which ends its bill",
     "uninstall": "the machine removes the agent after 30 min, and goes on",
     "sweep": "a machine is paid for until somebody sweeps: windrow-master sweep",
+    "time": "a run ends after 30 min, and the provider ends it at its time",
 }
 
 Name = Annotated[

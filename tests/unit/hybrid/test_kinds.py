@@ -37,6 +37,11 @@ WRONG: tuple[tuple[str, dict[str, str], dict[str, str], str], ...] = (
     ("ssh", SSH | {"gpu": "<b>", "gpus": "1"}, {"private_key": KEY}, "gpu"),
     ("ssh", SSH | {"host_key": "ssh-ed25519"}, {"private_key": KEY}, "host_key"),
     ("ssh", SSH | {"region": "x" * 20_000}, {"private_key": KEY}, "region"),
+    ("modal", {"environment": "my env"}, {}, "environment"),
+    ("modal", {"image": "python:3.12 slim"}, {}, "image"),
+    ("modal", {}, {"token_id": "ak-1"}, "token_secret"),
+    ("modal", {}, {"token_id": "1", "token_secret": "as-1"}, "token_id"),
+    ("modal", {}, {"token_id": "ak-1", "token_secret": "sa-1"}, "token_secret"),
 )
 
 
@@ -51,7 +56,9 @@ def test_what_cannot_be_is_refused_with_the_name_of_the_field(
     assert not [value for value in secrets.values() if value in str(wrong.value)]
 
 
-@pytest.mark.parametrize(("kind", "settings", "secrets"), [("ec2", EC2, {}), ("ssh", SSH, {"private_key": KEY})])
+@pytest.mark.parametrize(
+    ("kind", "settings", "secrets"), [("ec2", EC2, {}), ("ssh", SSH, {"private_key": KEY}), ("modal", {}, {})]
+)
 def test_a_backend_is_opened_by_its_required_fields_alone_and_shows_no_secret(
     kind: str, settings: dict[str, str], secrets: dict[str, str]
 ) -> None:
@@ -64,14 +71,14 @@ def test_a_backend_is_opened_by_its_required_fields_alone_and_shows_no_secret(
 
 
 def test_the_defaults_that_are_shown_are_the_ones_that_are_used() -> None:
-    for kind, settings, secrets in (("ec2", EC2, {}), ("ssh", SSH, {"private_key": KEY})):
+    for kind, settings, secrets in (("ec2", EC2, {}), ("ssh", SSH, {"private_key": KEY}), ("modal", {}, {})):
         shown = {field.name: field.default for field in KINDS[kind].settings if field.default}
 
         assert KINDS[kind].check(settings, secrets) == KINDS[kind].check(shown | settings, secrets)
 
 
 def test_a_kind_that_is_not_known_is_not_found_and_every_level_has_its_sentence() -> None:
-    with pytest.raises(NotFound, match="there are ec2, ssh"):
+    with pytest.raises(NotFound, match="there are ec2, ssh, modal"):
         kind_of("colab")
 
     assert LEVELS.keys() == set(Level)

@@ -7,6 +7,7 @@ from typing import Final
 
 from windrow_master.hybrid.backends import ec2, ssh
 from windrow_master.hybrid.backends.port import Backend
+from windrow_master.hybrid.runs import modal
 from windrow_master.prices.book import PriceBook
 from windrow_proto.errors import InvalidInput, NotFound
 from windrow_proto.ports import Clock
@@ -52,6 +53,8 @@ class EndsBy(StrEnum):
     """The machine takes the agent away and goes on."""
     SWEEP = "sweep"
     """A switched-off machine is still paid for: only a sweep ends it."""
+    TIME = "time"
+    """The provider ends it at its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,26 @@ KINDS: Final[Mapping[str, KindOfBackend]] = {
             secrets=(Field("private_key", "Private key of OpenSSH, without a passphrase.", is_required=True),),
             check=ssh.read_settings,
             open=lambda settings, secrets, clock, _book: ssh.SshBox(ssh.read_settings(settings, secrets), clock),
+        ),
+        KindOfBackend(
+            name="modal",
+            title="Modal, which runs code itself",
+            extra="modal",
+            level=Level.PROTOCOL,
+            currency="USD",
+            ends_by=EndsBy.TIME,
+            settings=(
+                Field("environment", "Environment of the workspace. Default: its own default."),
+                Field("image", "Image of jobs that name none. Python is added to each.", modal.DEFAULT_IMAGE),
+            ),
+            secrets=(
+                Field("token_id", "Token id, ak-... Default: what Modal's library finds on the Master's machine."),
+                Field("token_secret", "Token secret, as-..."),
+            ),
+            check=modal.read_settings,
+            open=lambda settings, secrets, clock, book: modal.Modal(
+                modal.read_settings(settings, secrets), clock, book
+            ),
         ),
     )
 }

@@ -79,7 +79,8 @@ class MachineOffer:
 
     offer_id: by which the provider's adapter knows it again, for example `g5.xlarge/eu-central-1a/spot`. gpu: its model
     class as in the price book; empty: it has none. price_per_hour: of `currency` (ISO 4217). country: ISO 3166-1
-    alpha-2; empty: not known. priced_on: when the price was read.
+    alpha-2; empty: not known. priced_on: when the price was read. is_run: of a service that runs code itself: no
+    machine, but one run of a job (hybrid/runs).
     """
 
     offer_id: str
@@ -95,6 +96,7 @@ class MachineOffer:
     currency: str
     priced_on: date
     billing: Billing = Billing()
+    is_run: bool = False
 
 
 def machine_of(offer: MachineOffer) -> str:

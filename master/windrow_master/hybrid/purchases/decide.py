@@ -22,6 +22,7 @@ SEEN_EVERY_NS: Final = 5 * MINUTE
 TIME_IS_OVER: Final = "its time is over"
 NO_WORK: Final = "it had no work"
 NEVER_JOINED: Final = "its agent did not join in time"
+LEFT: Final = "its job has left it"
 FOUND_LATE: Final = "it was found after its purchase was over"
 _LIVING: Final = (State.BOOTING, State.JOINED, State.SERVING, State.IDLE, State.DRAINING)
 
@@ -171,7 +172,7 @@ def _living(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decisi
     if now_ns >= purchase.ends_at_ns:
         return _end(purchase, Event.END, now_ns, purchase.reason or TIME_IS_OVER)
     if purchase.state is State.BOOTING:
-        return _booting(purchase, rules, now_ns)
+        return _booting(purchase, look, rules, now_ns)
     if purchase.state is State.DRAINING:
         is_over = not look.is_busy or now_ns >= purchase.state_since_ns + rules.drain_ns
         return _end(purchase, Event.END, now_ns) if is_over else Decision(purchase)
@@ -179,12 +180,14 @@ def _living(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decisi
         return _drain(purchase, now_ns, TIME_IS_OVER)
     if look.is_busy:
         return Decision(moved(purchase, Event.WORK, now_ns))
+    if purchase.offer.is_run:
+        return _end(purchase, Event.END, now_ns, LEFT)
     rested = moved(purchase, Event.REST, now_ns)
     return _drain(rested, now_ns, NO_WORK) if now_ns >= idle_until_ns(rested, rules) else Decision(rested)
 
 
-def _booting(purchase: Purchase, rules: Rules, now_ns: int) -> Decision:
-    if purchase.host_id is not None:
+def _booting(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decision:
+    if purchase.host_id is not None or (purchase.offer.is_run and look.is_busy):
         return Decision(moved(purchase, Event.JOIN, now_ns))
     if purchase.asked_at_ns is None or now_ns < purchase.asked_at_ns + rules.boot_ns:
         return Decision(purchase)

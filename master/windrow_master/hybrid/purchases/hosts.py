@@ -23,15 +23,24 @@ _GRADES: Final = "ABC"
 
 
 class BoughtHosts:
-    """See `Hosts` of service.py. join_line: the line for a shell that lets a machine join, from a token."""
+    """See `Hosts` of service.py. join_line: the line for a shell that lets a machine join, from a token. start_run: the
+    user data of a run, which has no host."""
 
     def __init__(
-        self, identity: IdentityService, fleet: FleetService, market: MarketService, join_line: Callable[[str], str]
+        self,
+        identity: IdentityService,
+        fleet: FleetService,
+        market: MarketService,
+        join_line: Callable[[str], str],
+        start_run: Callable[[UnitOfWork, Purchase], str],
     ) -> None:
-        self._identity, self._fleet, self._market, self._join_line = identity, fleet, market, join_line
+        self._identity, self._fleet, self._market = identity, fleet, market
+        self._join_line, self._start_run = join_line, start_run
 
     def bootstrap(self, uow: UnitOfWork, purchase: Purchase, life_ns: int) -> str:
         """User data with a join token for this purchase alone."""
+        if purchase.offer.is_run:
+            return self._start_run(uow, purchase)
         ensure_own(uow, BUYER_ACCOUNT, BUYER_NAME, frozenset({Role.PROVIDER}))
         token = self._identity.purchase_token(uow, BUYER_ACCOUNT, purchase.purchase_id, life_ns)
         ttl_s = ORPHAN_TTL_NS // SECOND
@@ -53,6 +62,8 @@ class BoughtHosts:
         """Ask, for its class of cards or processors, what one of its own costs, and the margin; rounded up. What runs
         keeps its price."""
         offer = purchase.offer
+        if offer.is_run:
+            return
         parts, name = (offer.gpu_count, offer.gpu) if offer.gpu_count else (max(1, offer.cpus), "cpu")
         price = Microcents(-(-offer.price_per_hour * (100 + margin_percent) // (100 * parts)))
         for grade in _GRADES:

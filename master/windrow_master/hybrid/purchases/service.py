@@ -50,6 +50,7 @@ from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs.handover import MAY_STAY
 from windrow_master.jobs.messages import PlaceOf
 from windrow_master.jobs.model import AttemptPlace
+from windrow_master.jobs.runs import is_there
 from windrow_master.loops import ends_alone, when_due
 from windrow_master.prices.offers import Kind
 from windrow_master.store.store import Store
@@ -171,6 +172,8 @@ class PurchaseService:
             raise InvalidInput(f"hours: They are above 0 and at most {HOURS_MAX}.", subject="hours")
         wanted = WantedOffer(offer_id=offer_id, regions=frozenset({region} if region else ()))
         offer = _only(await self.backends.offers(backend, wanted), offer_id, backend)
+        if offer.is_run:
+            raise InvalidInput(f"{backend} runs jobs, and sells no machine: windrow job submit --backend {backend}")
 
         def change(uow: UnitOfWork) -> Purchase:
             row, account = find_backend(uow, backend), find_account(uow, account_id)
@@ -328,6 +331,12 @@ class PurchaseService:
         uow[PurchaseRepository].save(after)
         uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
         uow.after_commit(lambda: self._changed(after))
+
+    def run_began(self, uow: UnitOfWork, purchase_id: str) -> None:
+        """The job of a run is there: who ends it from now on lets the job leave first."""
+        purchase = _load(uow, purchase_id)
+        if purchase.state is State.BOOTING:
+            self._save(uow, purchase, moved(purchase, Event.JOIN, uow.now_wall_ns))
 
     def leaving(self, uow: UnitOfWork, fact: HostLeaving) -> None:
         """A host says that its provider takes it back; the fleet has drained it already. Where it may stay, its work
@@ -491,6 +500,7 @@ class PurchaseService:
         found = list[tuple[Purchase, Decision]]()
         for one in (*living, *(each for each in late if each is not None and each.backend == row.name)):
             is_busy = one.host_id is not None and self._hosts.is_busy(uow, one.host_id)
+            is_busy |= one.offer.is_run and is_there(uow, one.for_id, one.purchase_id)
             look = Look(machines is not None, at_ns, _of(one, ours, seen), is_busy)
             decision = decide(one, look, rules, uow.now_wall_ns)
             if decision.purchase != one or decision.effects:

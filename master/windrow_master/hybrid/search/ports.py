@@ -7,7 +7,6 @@ from windrow_master.hybrid.backends.port import MachineOffer, Wanted
 from windrow_master.hybrid.purchases.model import BackendRow
 from windrow_master.jobs.model import JobRequest
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Unavailable
 from windrow_proto.ids import AccountId
 
 
@@ -37,33 +36,3 @@ class Runs(Protocol):
 
     def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
         """End a run that nobody needs any more."""
-
-
-class NoRuns:
-    """A market without such services."""
-
-    kinds: frozenset[str] = frozenset()
-
-    def why_not(self, request: JobRequest) -> str:
-        """There is none."""
-        return "this market has no service that runs code"
-
-    async def offers(self, row: BackendRow, wanted: Wanted) -> Sequence[MachineOffer]:
-        """None."""
-        return ()
-
-    def begin(
-        self,
-        uow: UnitOfWork,
-        *,
-        job_id: str,
-        account_id: AccountId,
-        backend: BackendRow,
-        offer: MachineOffer,
-        duration_ns: int,
-    ) -> str:
-        """Never asked: there are no offers."""
-        raise Unavailable("This market has no service that runs code.")
-
-    def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
-        """There is none."""

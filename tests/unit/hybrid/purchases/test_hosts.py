@@ -50,7 +50,7 @@ class Market:
             lambda *_given: MemoryBackend(self.cloud, clock),
             lambda: Finding("reachability", True, ""),
         )
-        hosts = BoughtHosts(master.identity, master.fleet, master.market, lambda token: f"join {token}")
+        hosts = BoughtHosts(master.identity, master.fleet, master.market, lambda token: f"join {token}", lambda *_: "")
         market_id = master.services.purchases.market_id
         self.purchases = PurchaseService(master.store, clock, self.backends, hosts, market_id, RULES)
         run(self.backends.add(OPERATOR, "cloud", "memory", {}, {}, PLENTY, margin_percent=20))

@@ -21,7 +21,6 @@ from windrow_master.hybrid.backends.port import Finding
 from windrow_master.hybrid.purchases.backends import BackendService
 from windrow_master.hybrid.purchases.model import Caps, Purchase
 from windrow_master.hybrid.purchases.service import PurchaseService
-from windrow_master.hybrid.search.ports import NoRuns
 from windrow_master.hybrid.search.service import SearchService
 from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.jobs import messages as job_says
@@ -53,6 +52,12 @@ class Hosts(NotedHosts):
 
     def lose(self, uow: UnitOfWork, host_id: HostId, reason: str) -> None:
         self._world.market.fleet.gone(uow, host_id, reason)
+
+
+class NoRuns:
+    """A market without services that run code."""
+
+    kinds: frozenset[str] = frozenset()
 
 
 class World(jobs_world.World):
