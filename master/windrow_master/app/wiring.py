@@ -637,7 +637,7 @@ class _Parts:
         return {
             "registry": self.registry,
             "price_book": self.price_book,
-            "router": Router(self.store, self.clusters, self.registry, self.price_book, self.clock),
+            "router": Router(self.store, self.clusters, self.registry, self.purchases, self.price_book, self.clock),
             "backends": self.purchases.backends,
             "purchases": self.purchases,
         }
