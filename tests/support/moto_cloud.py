@@ -57,6 +57,11 @@ class MotoCloud:
     """Each call of RunInstances, as it came."""
     page_max: int | None = None
     """The most results in one page, whatever is asked for."""
+    spot_price: bytes = SPOT_PRICE
+    full: set[tuple[str, str]] = field(default_factory=set)
+    """Zones without a machine, each with `spot` or `on-demand`."""
+    listener: Callable[[str, bool], None] | None = None
+    """Told of each call by its action: when it comes (False), and when it is done and not answered yet (True)."""
     _next: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _made: dict[str, tuple[dict[str, str], list[bytes]]] = field(default_factory=dict)
     _hidden: set[str] = field(default_factory=set)
@@ -87,7 +92,8 @@ class MotoCloud:
         self.catch_up()
         self.release()
         self._released = threading.Event()
-        self.page_max = None
+        self.page_max, self.listener = None, None
+        self.full.clear()
 
     def settings(self, **more: Any) -> Ec2Settings:
         """Settings of a backend that buys here."""
@@ -109,18 +115,26 @@ class MotoCloud:
             asked = dict(parse_qsl(body.decode("latin-1"), keep_blank_values=True))
             action = asked.get("Action") or environ.get("HTTP_X_AMZ_TARGET", "").rpartition(".")[2]
             self.asked[action] += 1
+            self._tell(action, False)
             fault = self._next[action].pop(0) if self._next[action] else ""
+            if action == "RunInstances" and _place(asked) in self.full:
+                fault = "InsufficientInstanceCapacity"
             if fault in (Cut.UNDONE, Cut.HTML) or (fault and fault not in tuple(Cut)):
                 return _refused(environ, start, fault)
             if fault == Cut.SLOW:
                 self._released.wait(PATIENCE_S)
             done = self._done(inner, environ, body, action, asked)
+            self._tell(action, True)
             if fault == Cut.LOST:
                 _hang_up(environ)
             start(done.status, done.headers)
             return [done.body]
 
         return answer
+
+    def _tell(self, action: str, is_done: bool) -> None:
+        if self.listener is not None:
+            self.listener(action, is_done)
 
     def _done(self, inner: Any, environ: dict[str, Any], body: bytes, action: str, asked: dict[str, str]) -> "_Answer":
         token = asked.get("ClientToken", "") if action == "RunInstances" and "DryRun" not in asked else ""
@@ -142,7 +156,7 @@ class MotoCloud:
         if action == "DescribeInstances" and self._hidden:
             found.body = self._without_hidden(found.body)
         if action == "DescribeSpotPriceHistory":
-            found.body = found.body.replace(b"<spotPrice>0.00001", b"<spotPrice>" + SPOT_PRICE)
+            found.body = found.body.replace(b"<spotPrice>0.00001", b"<spotPrice>" + self.spot_price)
         return found
 
     def _without_hidden(self, body: bytes) -> bytes:
@@ -201,6 +215,12 @@ def price_book(on_demand_usd: str = "1.006") -> PriceBook:
     found, refused = offers.offers(text, sellers, read_in, {"a10g", "cpu"})
     assert not refused
     return PriceBook(found)
+
+
+def _place(asked: dict[str, str]) -> tuple[str, str]:
+    """The zone of a call of RunInstances, and how it buys."""
+    is_spot = asked.get("InstanceMarketOptions.MarketType") == "spot"
+    return asked.get("Placement.AvailabilityZone", ""), "spot" if is_spot else "on-demand"
 
 
 def _passed(inner: Any, environ: dict[str, Any], body: bytes) -> _Answer:

@@ -635,9 +635,9 @@ class _Parts:
 
     def places(self) -> dict[str, Any]:
         """Those of places beside this market's own hosts, by their names in Services."""
-        router = Router(self.store, self.clusters, self.registry, self.price_book, self.clock)
-        bought = self.bought.by_name()
-        return {"registry": self.registry, "price_book": self.price_book, "router": router, **bought}
+        bought = self.bought
+        router = Router(self.store, self.clusters, self.registry, bought.purchases, self.price_book, self.clock)
+        return {"registry": self.registry, "price_book": self.price_book, "router": router, **bought.by_name()}
 
     def services(self) -> Services:
         """All of them, for routes."""

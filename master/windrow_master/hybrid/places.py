@@ -13,6 +13,7 @@ from typing import Final
 
 from windrow_master.fleet import gpus
 from windrow_master.hybrid.model import Resource, ResourceStatus, ResourceType
+from windrow_master.hybrid.purchases.model import Rules
 from windrow_master.hybrid.routing import Place, Where, Work, is_gpu
 from windrow_master.market.model import Offer as MarketOffer
 from windrow_master.prices.book import Listed, PriceBook, State
@@ -33,6 +34,9 @@ START_S: Final[Mapping[tuple[str, str], tuple[float, float]]] = {
 }
 """Seconds until a program starts, in the middle and in 9 of 10 cases, by provider and kind; empty: any. External
 services under a minute and instances 5 to 10 minutes are the mission's (document 003); the others are our judgement."""
+SELLERS: Final[Mapping[str, str]] = {"aws": "ec2"}
+"""The kind of backend that buys machines of a provider of the price book. Each is kept for `rest_ns` after its work."""
+REST_S: Final = Rules().rest_ns / SECOND
 STARTS_LEAST: Final = 5
 """So many starts of this market count more than what is assumed."""
 Waits = Mapping[str, tuple[float, float]]
@@ -181,15 +185,15 @@ def offer_of(resource: Resource, book: PriceBook, today: date) -> BookOffer | No
     return None
 
 
-def book_places(book: PriceBook, today: date, work: Work) -> Iterator[Place]:
+def book_places(book: PriceBook, today: date, work: Work, bought: Waits = NO_WAITS) -> Iterator[Place]:
     """Of each provider and kind the cheapest offer that fits; where none does, the one that comes closest, so that its
-    reason is told."""
+    reason is told. bought: the start times of machines that were bought there, as `waits_of` has them."""
     groups: dict[tuple[str, Kind], list[Listed]] = defaultdict(list)
     for listed in book.find(today):
         if (listed.offer.gpu == gpus.CPU_CLASS) == (work.gpus == 0):
             groups[listed.offer.provider.name, listed.offer.kind].append(listed)
     for group in groups.values():
-        yield _book_place(min(group, key=lambda listed: _misses(listed, work)))
+        yield _book_place(min(group, key=lambda listed: _misses(listed, work)), bought)
 
 
 def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, bool, Microcents]:
@@ -208,11 +212,11 @@ def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, 
     )
 
 
-def _book_place(listed: Listed) -> Place:
+def _book_place(listed: Listed, bought: Waits) -> Place:
     offer = listed.offer
     provider, is_spot = offer.provider.name, offer.kind is Kind.SPOT
     reserved = "It is for those who commit themselves for a long time." if offer.kind is Kind.RESERVED else ""
-    start = START_S.get((provider, str(offer.kind))) or START_S["", "spot" if is_spot else ""]
+    assumed = START_S.get((provider, str(offer.kind))) or START_S["", "spot" if is_spot else ""]
     return Place(
         backend=f"{provider}/{offer.kind}",
         where=Where.ELSEWHERE,
@@ -226,7 +230,8 @@ def _book_place(listed: Listed) -> Place:
         per_hour=offer.per_hour,
         step_s=offer.provider.granularity_s,
         minimum_s=offer.provider.minimum_s,
-        start_s=start,
+        start_s=bought.get(f"{SELLERS.get(provider)}/{offer.kind}") or assumed,
+        rest_s=REST_S if provider in SELLERS else 0.0,
         interruptions_per_hour=INTERRUPTIONS_PER_HOUR if is_spot else 0.0,
         bandwidth_gbps=BANDWIDTH_GBPS,
         egress_per_gb=offer.provider.egress_per_gb,
@@ -278,10 +283,12 @@ def all_places(
     work: Work,
     account_id: str = "",
     waits: Waits = NO_WAITS,
+    bought: Waits = NO_WAITS,
 ) -> list[Place]:
-    """Every place there is for this account's work. waits: as `waits_of` has them."""
+    """Every place there is for this account's work. waits: of this market, bought: of machines that were bought, both
+    as `waits_of` has them."""
     return [
         *market_places(offers, work, waits),
         *resource_places(resources, book, today, account_id, waits, work.gpus),
-        *book_places(book, today, work),
+        *book_places(book, today, work, bought),
     ]

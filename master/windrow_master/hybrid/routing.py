@@ -87,10 +87,11 @@ class Place:
 
     backend: names it in answers. gpu_memory_gib: of one GPU; None: not known. cpus: None: not known. per_hour: of as
     much of it as the work needs. step_s, minimum_s: a use is billed in whole steps of so many seconds, and at least so
-    many. start_s: seconds until the program starts, in the middle and in 9 of 10 cases. interruptions_per_hour: how
-    often it is taken back. bandwidth_gbps: Gbit/s for the data. egress_per_gb: what 10**9 bytes that leave it cost;
-    None: not known. note: what else speaks against it. host: the id of the host that it is, where it is one.
-    not_usable: why it cannot be chosen yet. not_priced: why its price does not count. as_of: the day of its price.
+    many. start_s: seconds until the program starts, in the middle and in 9 of 10 cases. rest_s: so long it is kept, and
+    paid for, after the program. interruptions_per_hour: how often it is taken back. bandwidth_gbps: Gbit/s for the
+    data. egress_per_gb: what 10**9 bytes that leave it cost; None: not known. note: what else speaks against it. host:
+    the id of the host that it is, where it is one. not_usable: why it cannot be chosen yet. not_priced: why its price
+    does not count. as_of: the day of its price.
     """
 
     backend: str
@@ -106,6 +107,7 @@ class Place:
     step_s: int = 1
     minimum_s: int = 0
     start_s: tuple[float, float]
+    rest_s: float = 0.0
     interruptions_per_hour: float = 0.0
     bandwidth_gbps: float | None = None
     egress_per_gb: Microcents | None = _NOTHING
@@ -275,8 +277,8 @@ def egress_of(work: Work, place: Place) -> Microcents | None:
 
 
 def cost_of(work: Work, place: Place) -> Cost | None:
-    """What the run costs there, with start, transfer, expected restarts, and the results' way home where its price is
-    known; None where its length is not known.
+    """What the run costs there, with start, transfer, expected restarts, the rest of the machine, and the results' way
+    home where its price is known; None where its length is not known.
 
     Restarts are counted as a Poisson process: of its mean, and of the mean with 1.28 standard deviations less and more,
     which is 8 of 10 cases of a normal distribution.
@@ -284,7 +286,7 @@ def cost_of(work: Work, place: Place) -> Cost | None:
     if work.hours is None:
         return None
     less, more = HOURS_SPREAD[work.hours_from]
-    around = place.start_s[0] + transfer_s(work, place) if place.where is Where.ELSEWHERE else transfer_s(work, place)
+    around = transfer_s(work, place) + place.rest_s + (place.start_s[0] if place.where is Where.ELSEWHERE else 0)
     lost_s = RESTART_S + 30 * (work.checkpoint_minutes or 2 * 60 * work.hours)  # half of what is between two
 
     def bill(hours: float, deviations: float) -> Microcents:

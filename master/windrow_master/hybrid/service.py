@@ -11,6 +11,7 @@ from windrow_master.clusters.service import ClusterService
 from windrow_master.hybrid.analysis import Analysis, analyse
 from windrow_master.hybrid.kept import KeptRoute, first_kept, parse_record, record_bytes, taken
 from windrow_master.hybrid.places import all_places, waits_of
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.repository import RouteRepository
 from windrow_master.hybrid.routing import Route, Work, recommend
@@ -42,9 +43,15 @@ class Router:
     """Routes workloads."""
 
     def __init__(
-        self, store: Store, clusters: ClusterService, registry: ResourceRegistry, book: PriceBook, clock: Clock
+        self,
+        store: Store,
+        clusters: ClusterService,
+        registry: ResourceRegistry,
+        purchases: PurchaseService,
+        book: PriceBook,
+        clock: Clock,
     ) -> None:
-        self._store = store
+        self._store, self._purchases = store, purchases
         self._clusters, self._registry, self._book, self._clock = clusters, registry, book, clock
         self._reading = asyncio.Semaphore(1)
         """One program is read at a time: the largest takes a second of a processor."""
@@ -55,7 +62,8 @@ class Router:
         work = work_of(analysis)
         offers, resources = await self._clusters.offers(), await self._registry.list()
         waits = waits_of(await self._clusters.starts())
-        places = all_places(offers, resources, self._book, self.today(), work, principal.account_id, waits)
+        bought, account_id = waits_of(await self._purchases.starts()), principal.account_id
+        places = all_places(offers, resources, self._book, self.today(), work, account_id, waits, bought)
         return Routed(work, analysis, recommend(work, places))
 
     async def keep(self, principal: Principal, routed: Routed) -> Routed:

@@ -9,7 +9,7 @@ import pytest
 from windrow_master.hybrid import places
 from windrow_master.hybrid.model import Resource, Seen, declared_of
 from windrow_master.hybrid.places import class_of, market_places, resource_places, waits_of, wanted_of
-from windrow_master.hybrid.routing import Work, recommend
+from windrow_master.hybrid.routing import Work, cost_of, recommend
 from windrow_master.market.model import Offer, PriceUnit
 from windrow_master.prices.shipped import shipped
 from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
@@ -169,6 +169,19 @@ def test_of_each_provider_and_kind_the_cheapest_that_fits_is_a_place() -> None:
     assert "8 GPUs are wanted; it has 1." in reasons["runpod/on-demand"]
     assert "The price is of" in reasons["aws/spot"]
     assert "The GPU wanted is h100; it has t4." in reasons["aws/reserved"]
+
+
+def test_a_machine_that_is_bought_is_paid_for_after_its_work_and_starts_as_others_did() -> None:
+    work, bought = Work(gpu="l4", hours=1), {"ec2/on-demand": (90.0, 120.0)}
+    assumed = {one.backend: one for one in places.book_places(shipped(), READ, work)}
+    known = {one.backend: one for one in places.book_places(shipped(), READ, work, bought)}
+    assert assumed["aws/on-demand"].start_s == (300, 600)
+    assert known["aws/on-demand"].start_s == (90.0, 120.0)
+    assert known["runpod/on-demand"] == assumed["runpod/on-demand"]
+    place = known["aws/on-demand"]
+    cost, kept = cost_of(work, place), cost_of(work, replace(place, rest_s=0.0))
+    assert cost is not None and kept is not None
+    assert cost.total - kept.total == place.per_hour * 300 // 3600, "five minutes without work"
 
 
 def test_an_offer_of_the_wrong_country_is_no_place_where_another_is_right() -> None:

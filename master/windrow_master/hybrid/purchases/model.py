@@ -102,6 +102,7 @@ class Purchase:
     launched_at_ns: int | None = None
     ended_at_ns: int | None = None
     host_id: HostId | None = None
+    joined_at_ns: int | None = None
     seen_at_ns: int | None = None
     gone_since_ns: int | None = None
     idle_since_ns: int | None = None

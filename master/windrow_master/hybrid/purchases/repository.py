@@ -113,6 +113,17 @@ class PurchaseRepository(Repository):
             query = query.where(or_(*(purchases.c.state == str(state) for state in states)))
         return page(self._connection, query, _purchase, limit)
 
+    def starts(self, latest: int) -> Sequence[tuple[str, int]]:
+        """Of so many of the latest: the kind of backend and of offer, and the time from the asking to the host."""
+        kinds = {row.name: row.kind for row in self._connection.execute(select(backends.c.name, backends.c.kind))}
+        query = select(purchases).where(purchases.c.host_id.is_not(None)).order_by(purchases.c.purchase_id.desc())
+        found = page(self._connection, query, _purchase, latest)
+        return [
+            (f"{kinds[one.backend]}/{one.offer.kind}", one.joined_at_ns - one.asked_at_ns)
+            for one in found
+            if one.backend in kinds and one.joined_at_ns is not None and one.asked_at_ns is not None
+        ]
+
     def add_cost(self, cost: Cost) -> None:
         """Append an entry to the book."""
         values = asdict(cost)

@@ -67,6 +67,8 @@ LOOK_EVERY_NS: Final = 15 * SECOND
 """Of a backend with living purchases."""
 SWEEP_EVERY_NS: Final = 5 * MINUTE
 TURNS_APART_NS: Final = SECOND
+STARTS_KNOWN: Final = 200
+"""The latest purchases whose start says how long the next one takes."""
 _TOLD: Final = {
     State.WANTED: "{offer} is to be bought at {backend} for {account}",
     State.DOUBTFUL: "{backend} gave no answer about {offer}: its list will tell",
@@ -289,6 +291,11 @@ class PurchaseService:
         purchase = await self.get(purchase_id)
         return await self._store.read(lambda uow: uow[PurchaseRepository].costs([purchase.purchase_id]))
 
+    async def starts(self) -> Sequence[tuple[str, int]]:
+        """The latest machines that have joined: `KIND/spot` or `KIND/on-demand` of each by the kind of its backend, and
+        the nanoseconds from the asking to its host."""
+        return await self._store.read(lambda uow: uow[PurchaseRepository].starts(STARTS_KNOWN))
+
     def cost_now(self, purchase: Purchase) -> Microcents:
         """What a living one has cost until now."""
         return costs.cost_until(purchase, self._clock.wall_ns())
@@ -327,7 +334,7 @@ class PurchaseService:
             if purchase is None or purchase.host_id != host_id:
                 self._hosts.quarantine(uow, host_id, f"it was bought by {purchase_id}, which awaits no host")
             return
-        after = replace(purchase, host_id=host_id)
+        after = replace(purchase, host_id=host_id, joined_at_ns=uow.now_wall_ns)
         uow[PurchaseRepository].save(after)
         uow.after_commit(lambda: self.backends.queue.add(purchase.backend))
         uow.after_commit(lambda: self._changed(after))

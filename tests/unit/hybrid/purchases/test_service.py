@@ -109,6 +109,18 @@ def test_a_machine_joins_serves_ends_and_stands_in_the_book(connected: World) ->
     assert kinds == [f"purchase.{one}" for one in ("wanted", "booting", "joined", "draining", "ending", "gone")]
 
 
+def test_how_long_a_machine_took_to_join_is_known_for_the_next_one(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    connected.turns(2 * MINUTE)
+    connected.join(bought)
+    connected.turn()
+    assert connected.buy().purchase_id != bought.purchase_id, "one that has not joined says nothing"
+    ((kind, took_ns),) = run(connected.purchases.starts())
+    assert kind == "memory/on-demand"
+    assert took_ns >= 2 * MINUTE
+
+
 def test_its_host_works_for_its_account_alone_as_long_as_it_lives(connected: World) -> None:
     bought = connected.buy()
     connected.turn()
