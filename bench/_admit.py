@@ -26,13 +26,16 @@ from windrow_master.loops import again
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import GpuFacts, Inventory
+from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.units import GIB, SECOND, Microcents
 
 GPUS = 4
 AT_ONCE = 50
 """Hosts that join in one transaction."""
 CREDIT = Microcents(10**13)
+_KEY = SealKey.of(SigningKey.generate()).public
 
 
 def _inventory(number: int) -> Inventory:
@@ -50,6 +53,7 @@ def _inventory(number: int) -> Inventory:
         runtimes=("simulated",),
         simulated=True,
         driver_version=DRIVER,
+        more={SEAL_KEY: _KEY},
     )
 
 
