@@ -27,7 +27,8 @@ from windrow_master.fleet.model import (
     VerifyState,
 )
 from windrow_master.fleet.tables import commands, gpu_claims, grants, hosts, slots
-from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, settable
+from windrow_master.store.cache import forget
+from windrow_master.store.prepared import SQLITE, Found, Made, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -99,7 +100,7 @@ _END_GRANT: Final = Made(
     .where(grants.c.slot_id == bindparam("was_id"), grants.c.ended_at_ns.is_(None))
     .values(ended_at_ns=bindparam("now_ns"))
 )
-_ADD_COMMAND: Final = Made(insert(commands), commands.c.keys())
+_ADD_COMMAND: Final = Made(insert(commands), commands.c.keys(), is_late=True)
 _GET_COMMAND: Final = Found(
     select(commands).where(commands.c.command_id == bindparam("wanted")), lambda row: _command(row)
 )
@@ -141,7 +142,9 @@ class HostRepository(Repository):
 
     def lock(self, host_id: HostId) -> None:
         """Let nobody else grant anything of a host until this transaction ends, whoever believes to lead."""
-        _LOCK_HOST.rows(self._connection, {"wanted": host_id})
+        if self._connection.dialect.name != SQLITE:  # there one writes at a time
+            _LOCK_HOST.rows(self._connection, {"wanted": host_id})
+            forget(self._connection, "slots")
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""

@@ -14,13 +14,14 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import structlog
 
 from windrow_master.clusters import lookup
 from windrow_master.clusters.end_limits import BudgetTooSmall
-from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.model import Cluster, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal, Role
@@ -35,6 +36,7 @@ from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, seen, spent
 from windrow_master.loops import GIVEN_UP, Boundary, ends_alone, when_due
+from windrow_master.placement.model import Placement
 from windrow_master.queue.model import End, Entry
 from windrow_master.queue.ports import Gone, Refused, Started
 from windrow_master.queue.service import QueueService
@@ -45,6 +47,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
+    Conflict,
     IdempotencyMismatch,
     InvalidInput,
     TooLarge,
@@ -257,6 +260,43 @@ class JobController:
         """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
         that it has it."""
         return await self._placed_once(JobId(entry.entry_id), closed)
+
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        """As queue.ports.Source: the first attempts of jobs of one submission. With each of them it is written down
+        that it has its cluster."""
+        job_ids = [JobId(one.entry_id) for one in entries]
+        async with self.placing:
+            known = await self._store.read(lambda uow: uow[JobRepository].some(job_ids))
+            found = (known.get(job_id) for job_id in job_ids)
+            jobs = list(takewhile(lambda job: job is not None and _is_copy(job, known[job_ids[0]]), found))
+            if len(jobs) < 2 or closed:
+                return ()
+            self._unsure.update(job_ids[: len(jobs)])
+            made = await self._create_copies([job for job in jobs if job is not None])
+            self._unsure.difference_update(job_ids[: len(jobs)])
+        return [
+            Started(entry_of(job, self._queue.tier_costs(), cluster.tier), _hosts_of(place))
+            for job, (cluster, place) in zip(map(known.__getitem__, job_ids), made, strict=False)
+        ]
+
+    async def _create_copies(self, jobs: Sequence[Job]) -> Sequence[tuple[Cluster, Placement]]:
+        whole = logins.whole(self._seal_key, jobs[0]).request
+        copies = [(attempt_key(job), cluster_request(replace(job, request=whole))) for job in jobs]
+        now, versions = dict[JobId, Job](), dict[JobId, int]()
+
+        def made(uow: UnitOfWork, number: int, cluster: Cluster) -> None:
+            if not number:
+                now.update(uow[JobRepository].some([job.job_id for job in jobs]))
+            job = now.get(jobs[number].job_id)
+            if job is None or job.state not in PLACEABLE or job.held_by:
+                raise Conflict("It does not wait any more.", subject=jobs[number].job_id)
+            job = replace(job, attempts=(Attempt(cluster.cluster_id, uow.now_wall_ns),))
+            versions[job.job_id] = self._transitions.step(uow, job, decide.Answer(JobEvent.PLACED), "master").version
+
+        who, budget = principal_of(jobs[0], self._clock), jobs[0].request.budget
+        done = await self._clusters.create_copies(who, copies, made, budget)
+        self._placed.update({job.job_id: versions[job.job_id] for job in jobs[: len(done)]})
+        return done
 
     async def _placed_once(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
         found: Started | Refused | Gone = Refused(_BUG, is_full=False)
@@ -529,6 +569,17 @@ def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None
     ended = {job_id: end for job_id, end in ends.items() if end is not None}
     now_ns = uow.now_wall_ns
     return decide.decide(job, parents, known, now_ns), decide.next_limit_ns(job, known, now_ns), ended
+
+
+def _hosts_of(place: Placement) -> tuple[HostId, ...]:
+    return tuple(dict.fromkeys(one.host_id for one in place.members))
+
+
+def _is_copy(job: Job, first: Job) -> bool:
+    """Return whether this one differs from a first attempt by nothing but its number in its array."""
+    is_first = not job.attempts and job.login is None and job.state in PLACEABLE and not job.held_by
+    same = (job.request, job.group, job.account_id, job.spenders, job.sealed_env)
+    return is_first and same == (first.request, first.group, first.account_id, first.spenders, first.sealed_env)
 
 
 def _placeable(uow: UnitOfWork, job_id: JobId) -> Job | None:

@@ -14,15 +14,16 @@ from windrow_master.jobs.tables import jobs
 from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, page, readable
+from windrow_master.store.prepared import Found, Made, few, is_one_of_few, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
-_ADD: Final = Made(insert(jobs), jobs.c.keys())
+_ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
 _SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
+_FEW: Final = Found(select(jobs).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
 _COUNTS: Final = Made(
@@ -56,6 +57,11 @@ class JobRepository(Repository):
     def get(self, job_id: JobId) -> Job | None:
         """One job."""
         return _GET.one(self._connection, {"wanted": job_id})
+
+    def some(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
+        """Those of these that are there, with one statement for some at a time."""
+        found = (job for wanted in few(job_ids) for job in _FEW.readable(self._connection, wanted))
+        return {job.job_id: job for job in found}
 
     def all_of(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
         """Those of these that are there."""

@@ -115,6 +115,12 @@ def cache_of(connection: Connection) -> Cache | None:
     return found
 
 
+def forget(connection: Connection, table: str) -> None:
+    """Ask again what a table has: others may have written it until now."""
+    if (found := cache_of(connection)) is not None:
+        found.forget((table,))
+
+
 def watch(engine: Engine) -> None:
     """Keep the caches of an engine's transactions right about what runs through SQLAlchemy itself."""
     event.listen(engine, "before_cursor_execute", _runs)

@@ -13,13 +13,16 @@ from windrow_master.hybrid.purchases.model import BackendRow, Caps, Cost, Purcha
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.purchases.tables import backends, purchase_costs, purchases
 from windrow_master.prices.offers import Kind
-from windrow_master.store.prepared import page, readable
+from windrow_master.store.prepared import Made, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import Microcents
 
 _OWN: Final = ("purchase_id", "backend", "account_id", "state", "machine_id", "host_id")
 """Fields with a column of their own; the record has the others."""
+_LIVING_HOSTS: Final = Made(
+    select(purchases.c.living_host, purchases.c.account_id).where(purchases.c.living_host.is_not(None))
+)
 
 
 class BackendRepository(Repository):
@@ -75,8 +78,8 @@ class PurchaseRepository(Repository):
 
     def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId]]:
         """The hosts of living purchases, of these alone where they are given, and for whom each is."""
-        query = select(purchases.c.living_host, purchases.c.account_id).where(purchases.c.living_host.is_not(None))
-        found = [(HostId(row.living_host), AccountId(row.account_id)) for row in self._connection.execute(query)]
+        rows = _LIVING_HOSTS.rows(self._connection, {})
+        found = [(HostId(row["living_host"]), AccountId(row["account_id"])) for row in rows]
         return found if hosts is None or not found else [one for one in found if one[0] in frozenset(hosts)]
 
     def of_host(self, host_id: HostId) -> Purchase | None:
