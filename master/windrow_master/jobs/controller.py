@@ -196,13 +196,22 @@ class JobController:
 
     def _steps(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
         """Let each of these take the step that follows from what is known; returns them as they are then."""
-        for job in uow[JobRepository].readable(job_ids):
-            is_spent = self._faults.is_spent(job.job_id)
-            with self._faults.around(job.job_id), uow.attempt():
-                found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
-                if found is not None:
-                    self._transitions.step(uow, job, found, "master")
+        jobs = uow[JobRepository].readable(job_ids)
+        try:
+            with uow.attempt():
+                for job in jobs:
+                    self._step(uow, job)
+        except Exception:  # one of them: each for itself, so that the others go on
+            for job in jobs:
+                with self._faults.around(job.job_id), uow.attempt():
+                    self._step(uow, job)
         return self._read(uow, job_ids)
+
+    def _step(self, uow: UnitOfWork, job: Job) -> None:
+        is_spent = self._faults.is_spent(job.job_id)
+        found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
+        if found is not None:
+            self._transitions.step(uow, job, found, "master")
 
     def _note(self, look: _Look) -> None:
         """Keep in mind what may concern it next: its cluster, the jobs it comes after, its limits; queue it."""

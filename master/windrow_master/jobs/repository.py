@@ -137,7 +137,8 @@ class JobRepository(Repository):
 
     def readable(self, job_ids: Iterable[JobId]) -> Sequence[Job]:
         """Those of these that are there and can be read, in their order; operators are told of the others."""
-        return [job for job_id in job_ids for job in _GET.readable(self._connection, {"wanted": job_id})]
+        found = self.some(wanted := list(job_ids))
+        return [found[job_id] for job_id in wanted if job_id in found]
 
     def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
         """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
