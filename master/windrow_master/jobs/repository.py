@@ -21,7 +21,10 @@ from windrow_proto.ids import AccountId, ClusterId
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
 _ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
-_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
+_STAYS: Final = ("job_id", "account_id", "group_id", "array_index", "request", "created_at_ns")
+"""Columns that never change, of which the request is the largest."""
+_CHANGES: Final = tuple(name for name in (*_COLUMNS, "kept_bytes") if name not in _STAYS)
+_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES)
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
 _FEW: Final = Found(select(jobs).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
@@ -48,10 +51,13 @@ class JobRepository(Repository):
 
     def add(self, job: Job, request_key: str | None, request_sha256: bytes) -> None:
         """Add a job; its id, and its key and index within the account, must be new."""
-        _ADD.run(self._connection, _values(job) | {"request_key": request_key, "request_sha256": request_sha256})
+        asked = {"group_id": job.group, "request": kept(job.request) | {"env": names_of(job.request.env)}}
+        asked |= {name: getattr(job, name) for name in ("job_id", "account_id", "array_index", "created_at_ns")}
+        keys = {"request_key": request_key, "request_sha256": request_sha256}
+        _ADD.run(self._connection, asked | _values(job) | keys)
 
     def save(self, job: Job) -> None:
-        """Write a job as it is now."""
+        """Write a job as it is now; what it was asked for stays."""
         _SAVE.run(self._connection, _values(job) | {"was_id": job.job_id})
 
     def get(self, job_id: JobId) -> Job | None:
@@ -150,14 +156,12 @@ class JobRepository(Repository):
 
 def _values(job: Job) -> dict[str, Any]:
     changed = {
-        "group_id": job.group,
-        "request": kept(job.request) | {"env": names_of(job.request.env)},
         "state": job.state.value,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
         "kept_bytes": sum((one.log_bytes or 0) + (one.files_bytes or 0) for one in job.attempts),
     }
-    return {name: getattr(job, name) for name in _COLUMNS if name != "group_id"} | changed
+    return {name: getattr(job, name) for name in _CHANGES if name != "kept_bytes"} | changed
 
 
 def _job(row: Mapping[Any, Any]) -> Job:
