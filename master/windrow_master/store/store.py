@@ -365,15 +365,14 @@ class Store:
     def _transact(self, jobs: list[_Job]) -> None:
         if self._broken is not None:
             raise StorageFailed(self._broken)
-        with self._engines.writer.connect() as connection:
+        with self._engines.writer.connect() as connection, cached(connection):
             transaction = connection.begin()
             try:
                 self._check_epoch(connection)
                 # Alone in its transaction a job needs no part of its own to fail in.
                 is_alone = len(jobs) == 1
                 for job in jobs:
-                    with cached(connection):
-                        self._run(connection, job, None if is_alone else Part(connection))
+                    self._run(connection, job, None if is_alone else Part(connection))
                 if is_alone and jobs[0].error is not None:
                     transaction.rollback()
                     return
