@@ -71,15 +71,14 @@ class Made:
     sent when its table is read, or at the end.
     """
 
-    __slots__ = ("_columns", "_forms", "_is_late", "_statement", "changed", "table")
+    __slots__ = ("_columns", "_forms", "_is_late", "_statement", "table")
 
     def __init__(self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False) -> None:
         """is_late: an insert whose errors nobody waits for at once."""
         self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
-        self.table = "" if isinstance(statement, Select) else statement.table.name
-        self.changed = below(self.table) if isinstance(statement, Delete) else frozenset({self.table})
+        self.table: str = "" if isinstance(statement, Select) else statement.table.name
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
@@ -89,7 +88,7 @@ class Made:
                 cache.hold(connection, self, form.bound(values))
                 return 1
             cache.flush(connection, form.tables)
-            cache.forget(self.changed)
+            cache.forget(form.changed)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
     def run_all(self, connection: Connection, many: Sequence[Mapping[str, Any]]) -> None:
@@ -102,7 +101,7 @@ class Made:
         elif rows:
             if cache is not None:
                 cache.flush(connection, form.tables)
-                cache.forget(self.changed)
+                cache.forget(form.changed)
             _cursor(connection, form.text, rows, is_many=True)
 
     def insert(self, connection: Connection, values: Mapping[str, Any]) -> int:
@@ -110,7 +109,7 @@ class Made:
         form, cache, numbers = self.made(connection), cache_of(connection), list[int]()
         if cache is not None:
             cache.flush(connection, form.tables)
-            cache.forget(self.changed)
+            cache.forget(form.changed)
         self.send(connection, [(form.bound(values), numbers.append)])
         return numbers[0]
 
@@ -354,14 +353,21 @@ class Upsert:
 
 class _Form:
     """A statement as a driver takes it: its text, the order of its values, and their conversion both ways. tables: that
-    it names; locks: it locks rows, of which nothing read before may be believed."""
+    it names; changed: in which rows may change; locks: it locks rows, of which nothing read before may be believed."""
 
-    __slots__ = ("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write", "locks", "tables", "text")
+    __slots__ = (
+        *("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write"),
+        *("changed", "locks", "tables", "text"),
+    )
 
     def __init__(self, statement: Statement, columns: Sequence[str], dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
+        self.changed = frozenset[str]()
+        if not isinstance(statement, Select):
+            name = statement.table.name
+            self.changed = below(name) if isinstance(statement, Delete) else frozenset({name})
         self._is_named = not compiled.positional
         self._names: tuple[str, ...] = tuple(compiled.bind_names.values() if self._is_named else compiled.positiontup)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
