@@ -35,7 +35,7 @@ GPUS = 4
 AT_ONCE = 50
 """Hosts that join in one transaction."""
 CREDIT = Microcents(10**13)
-_HELD = "SELECT count(*) FROM grants WHERE ended_at_ns IS NULL"
+_HELD = "SELECT count(*) FROM grants"
 _KEY = SealKey.of(SigningKey.generate()).public
 
 
@@ -77,7 +77,7 @@ async def _on_all_hosts(account_id: Any, request: Any, act: Any, **how: Any) -> 
 
 
 async def obey(opened: wiring.Master) -> None:
-    """Answer orders until their end. held: slots that are leased."""
+    """Answer orders until their end. held: how many leases of slots there were."""
     nominations = opened.clusters.nominations
     with_index = nominations.placed
     while line := await asyncio.to_thread(sys.stdin.readline):

@@ -428,8 +428,10 @@ class ClusterService:
         budget: Microcents | None,
         among: Nominated | None,
         but: frozenset[HostId],
+        like: ClusterRequest | None = None,
     ) -> tuple[Cluster, Placement] | Needs:
-        cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof)
+        """like: as of `_admitted`."""
+        cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof, like=like)
         ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
         if not isinstance(ready, Ready):
             return ready
@@ -454,7 +456,8 @@ class ClusterService:
             known, found = uow[ClusterRepository].keys(principal.account_id, [key for key, _ in copies]), []
             for number, ((key, request), hosts) in enumerate(zip(copies, among, strict=False)):
                 try:
-                    new = self._new(uow, principal, request, key, False, None, budget, hosts, frozenset())
+                    like = found[0][0].request if found else None
+                    new = self._new(uow, principal, request, key, False, None, budget, hosts, frozenset(), like)
                     if key in known or not isinstance(new, tuple):
                         raise _Cut(number)
                     self._tell_start(uow, principal, *new, CREATE_KIND)
@@ -483,12 +486,14 @@ class ClusterService:
         login: _Login = None,
         *,
         is_proof: bool = False,
+        like: ClusterRequest | None = None,
     ) -> tuple[ClusterId, ClusterRequest]:
-        """The id of a new cluster, and its request within all limits. Raises what `create` does, but for its place."""
+        """The id of a new cluster, and its request within all limits. like: one within its limits that differs in the
+        values of its environment alone. Raises what `create` does, but for its place."""
         check_may_begin(uow, principal.account_id)
         self._store.admit()
         cluster_id = ClusterId(uow.mint("cluster"))
-        asked = checked(request, cluster_id)
+        asked = checked(request, cluster_id) if like is None else replace(like, env=request.env)
         if end_limits.may_end_unused(asked) and not is_proof:
             idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
             asked = replace(asked, idle_ns=idle_ns)

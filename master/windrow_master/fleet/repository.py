@@ -57,9 +57,6 @@ _SLOTS_OF_FEW: Final = Found(
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
-_SLOTS_OF_HOST: Final = Found(
-    select(slots).where(slots.c.host_id == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
-)
 _ALL_SLOTS: Final = Found(select(slots).order_by(slots.c.slot_id), lambda row: _slot(row))
 _SLOTS_OF_HOLDER: Final = Found(
     select(slots).where(slots.c.holder == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
@@ -231,7 +228,7 @@ class SlotRepository(Repository):
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return _SLOTS_OF_HOST.readable(self._connection, {"wanted": host_id})
+        return self.of_hosts([host_id])  # with the statement by which a transaction has mostly read them before
 
     def of_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Slot]:
         """The slots of these hosts, those of one host in the order of their ids."""

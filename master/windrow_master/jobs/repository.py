@@ -49,9 +49,13 @@ _WAITING_BELOW: Final = {
 class JobRepository(Repository):
     """The jobs."""
 
+    _kept: tuple[JobRequest, dict[str, Any]] | None = None
+
     def add(self, job: Job, request_key: str | None, request_sha256: bytes) -> None:
         """Add a job; its id, and its key and index within the account, must be new."""
-        asked = {"group_id": job.group, "request": kept(job.request) | {"env": names_of(job.request.env)}}
+        if self._kept is None or self._kept[0] is not job.request:  # the jobs of an array share theirs
+            self._kept = job.request, kept(job.request) | {"env": names_of(job.request.env)}
+        asked: dict[str, Any] = {"group_id": job.group, "request": self._kept[1]}
         asked |= {name: getattr(job, name) for name in ("job_id", "account_id", "array_index", "created_at_ns")}
         keys = {"request_key": request_key, "request_sha256": request_sha256}
         _ADD.run(self._connection, asked | _values(job) | keys)

@@ -56,11 +56,11 @@ class Cache:
         if self._late_rows > LATE_MAX:
             self.flush(connection)
 
-    def flush(self, connection: Connection, tables: Collection[str] | None = None) -> None:
+    def flush(self, connection: Connection, tables: frozenset[str] | None = None) -> None:
         """Send the rows that are held back for these tables, and for those that they refer to; None: all."""
         if not self.late:
             return
-        wanted = None if tables is None else frozenset[str]().union(*map(_above, tables))
+        wanted = None if tables is None else _with_above(tables)
         while ready := [one for one in self.late if wanted is None or one.table in wanted]:
             first = min(ready, key=lambda one: len(_above(one.table)))  # what others refer to comes before them
             rows = self.late.pop(first)
@@ -101,17 +101,16 @@ class Cache:
 @contextmanager
 def cached(connection: Connection) -> Iterator[None]:
     """Have a cache for the transaction on this connection."""
-    info = connection.info
-    info[_KEY] = Cache()
+    setattr(connection, _KEY, Cache())
     try:
         yield
     finally:
-        info.pop(_KEY, None)
+        delattr(connection, _KEY)
 
 
 def cache_of(connection: Connection) -> Cache | None:
     """The cache of the transaction on this connection, if it has one."""
-    found: Cache | None = connection.info.get(_KEY)
+    found: Cache | None = getattr(connection, _KEY, None)
     return found
 
 
@@ -146,6 +145,11 @@ def _above(table: str) -> frozenset[str]:
     keys = metadata.tables[table].foreign_keys if table in metadata.tables else ()
     others = {one.column.table.name for one in keys} - {table}
     return frozenset({table}).union(*map(_above, others))
+
+
+@cache
+def _with_above(tables: frozenset[str]) -> frozenset[str]:
+    return frozenset[str]().union(*map(_above, tables))
 
 
 @cache

@@ -404,7 +404,7 @@ class _Form:
 
 
 def _size(row: Sequence[Any]) -> int:
-    return sum(len(value) for value in row if isinstance(value, str | bytes))
+    return sum([len(value) for value in row if type(value) is str or type(value) is bytes])
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:
