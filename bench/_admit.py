@@ -26,13 +26,17 @@ from windrow_master.loops import again
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
 from windrow_proto.ids import HostId
+from windrow_proto.keys import SigningKey
 from windrow_proto.model import GpuFacts, Inventory
+from windrow_proto.sealed import SEAL_KEY, SealKey
 from windrow_proto.units import GIB, SECOND, Microcents
 
 GPUS = 4
 AT_ONCE = 50
 """Hosts that join in one transaction."""
 CREDIT = Microcents(10**13)
+_HELD = "SELECT count(*) FROM grants"
+_KEY = SealKey.of(SigningKey.generate()).public
 
 
 def _inventory(number: int) -> Inventory:
@@ -50,6 +54,7 @@ def _inventory(number: int) -> Inventory:
         runtimes=("simulated",),
         simulated=True,
         driver_version=DRIVER,
+        more={SEAL_KEY: _KEY},
     )
 
 
@@ -72,15 +77,16 @@ async def _on_all_hosts(account_id: Any, request: Any, act: Any, **how: Any) -> 
 
 
 async def obey(opened: wiring.Master) -> None:
-    """Answer orders until their end."""
+    """Answer orders until their end. held: how many leases of slots there were."""
     nominations = opened.clusters.nominations
     with_index = nominations.placed
     while line := await asyncio.to_thread(sys.stdin.readline):
         if "whole" in (order := json.loads(line)):
             nominations.placed = _on_all_hosts if order["whole"] else with_index  # type: ignore[method-assign]
         figures, counts = opened.store.figures, nominations.counts
+        held = await opened.store.read(lambda uow: uow.connection.exec_driver_sql(_HELD).scalar())
         said = {"commits": figures.commits, "nominated": counts.nominated, "missed": counts.missed}
-        _say(said | {"whole": counts.whole})
+        _say(said | {"whole": counts.whole, "held": held})
 
 
 def _say(answer: dict[str, Any]) -> None:
@@ -101,6 +107,8 @@ async def serve(opened: wiring.Master, static: Path, token: str) -> None:
             tail.run(),
             again(opened.fleet.refresh, SECOND, clock, "fleet"),
             again(opened.clusters.tick, 5 * SECOND, clock, "clusters"),
+            opened.services.queue.run(),
+            opened.services.jobs.controller.run(),
         ]
         tasks = [group.create_task(work) for work in (*loops, server.serve([listening]))]
         _say({"port": listening.getsockname()[1], "token": token})

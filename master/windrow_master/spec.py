@@ -396,9 +396,13 @@ def _shown(one: RequestField, value: int) -> str:
 # --- as a column keeps a request --------------------------------------------------------------------------------------
 
 
+_AS_IT_IS: Final = frozenset({str, int, bool, float, type(None)})
+
+
 def kept(request: Resources) -> dict[str, Any]:
     """Return a request as values of JSON."""
-    return {one.attribute: _plain(getattr(request, one.attribute)) for one in fields_of(type(request))}
+    values = ((one.attribute, getattr(request, one.attribute)) for one in fields_of(type(request)))
+    return {name: value if type(value) in _AS_IT_IS else _plain(value) for name, value in values}
 
 
 def restored(request: type[R], raw: Mapping[str, Any]) -> R:

@@ -58,9 +58,9 @@ def deadly(m: Market, death: Death) -> Iterator[None]:
         if writer.dialect.name == "sqlite":
             run = prepared._cursor
 
-            def cursor(*args: Any) -> Any:
+            def cursor(*args: Any, **how: Any) -> Any:
                 death.step()
-                return run(*args)
+                return run(*args, **how)
 
             patch.setattr(prepared, "_cursor", cursor)
             yield

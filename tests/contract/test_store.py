@@ -53,7 +53,8 @@ def _simulated(directory: Path) -> Iterator[Store]:
 
 def _note(kind: str, subject: str = "host_1"):
     def note(uow: UnitOfWork) -> int:
-        return uow.event(kind, [subject], kind).number
+        uow.event(kind, [subject], kind)
+        return uow.events.newest(subject, limit=1)[0].number
 
     return note
 

@@ -49,7 +49,8 @@ class Process:
 
     async def note(self, kind: str) -> int:
         """Commit one event here."""
-        return await self.services.store.write(lambda uow: uow.event(kind, [SUBJECT], kind).number, name="note")
+        await self.services.store.write(lambda uow: uow.event(kind, [SUBJECT], kind), name="note")
+        return (await self.services.store.read(lambda uow: uow.events.newest(SUBJECT, limit=1)))[0].number
 
 
 @dataclass

@@ -2,19 +2,16 @@
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, select
 
 from windrow_master.clusters.tables import decisions
 from windrow_master.placement.model import Decision
 from windrow_master.placement.service import parse_record, record_bytes
-from windrow_master.store.prepared import Made
+from windrow_master.store.prepared import Made, Upsert
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import ClusterId
 
-_ADD: Final = Made(insert(decisions), decisions.c.keys())
-_DROP: Final = Made(
-    delete(decisions).where(decisions.c.cluster_id == bindparam("wanted"), decisions.c.at_ns == bindparam("at"))
-)
+_PUT: Final = Upsert(decisions, ["cluster_id", "at_ns"], ["engine", "record"], is_late=True)
 _LATEST: Final = Made(
     select(decisions).where(decisions.c.cluster_id == bindparam("wanted")).order_by(decisions.c.at_ns.desc()).limit(1)
 )
@@ -27,8 +24,7 @@ class DecisionRepository(Repository):
         """Keep one; of two of the same moment the later."""
         record = record_bytes(decision)
         values = {"cluster_id": cluster_id, "at_ns": at_ns, "engine": decision.engine, "record": record}
-        _DROP.run(self._connection, {"wanted": cluster_id, "at": at_ns})
-        _ADD.run(self._connection, values)
+        _PUT.run(self._connection, values)
 
     def latest(self, cluster_id: ClusterId) -> tuple[int, Decision] | None:
         """That of its last start, and when that was; None: none is kept."""

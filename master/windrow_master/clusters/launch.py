@@ -127,6 +127,7 @@ class Launcher:
         actor: str,
     ) -> tuple[Workload, RentalLine]:
         workload_id, now = WorkloadId(uow.mint("workload")), uow.now_wall_ns
+        past = uow[WorkloadRepository].of_cluster(cluster.cluster_id) if place.image else ()
         cpus, memory_bytes = cluster.request.cpus, cluster.request.memory_bytes or Bytes(0)
         grants = self._fleet.grant(uow, place.slot_ids, cluster.cluster_id, actor, "placed", cpus, memory_bytes)
         lease = now, now + LEASE_NS, now
@@ -138,9 +139,7 @@ class Launcher:
             host_id=host.host_id,
             host_name=host.name,
             runtime=place.runtime.value,
-            image=images.pin_of(
-                place.image or "", uow[WorkloadRepository].of_cluster(cluster.cluster_id), host.host_id
-            ),
+            image=images.pin_of(place.image or "", past, host.host_id),
             slots=grants,
             cpus=cpus,
             memory_bytes=memory_bytes,

@@ -8,8 +8,8 @@ The rows decide: what is in memory is made of them at the first request, and ane
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import structlog
@@ -21,7 +21,7 @@ from windrow_master.clusters.terms import Terms, read_terms
 from windrow_master.fleet.service import FleetService
 from windrow_master.loops import ends_alone
 from windrow_master.market.service import MarketService, PriceBook
-from windrow_master.placement.live import LiveFleet, Nominated, is_known
+from windrow_master.placement.live import NOMINATED_MAX, LiveFleet, Nominated, is_known
 from windrow_master.placement.model import Candidate, Request
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
@@ -108,6 +108,32 @@ class Nominations:
         self.counts.whole += 1
         return await act(None)
 
+    async def placed_copies(
+        self,
+        account_id: AccountId,
+        request: ClusterRequest,
+        count: int,
+        act: Callable[[Sequence[Nominated | None]], Awaitable[Sequence[T]]],
+    ) -> Sequence[T]:
+        """Return what `act` does with nominated hosts for so many copies of a request, for fewer where the engine has
+        no place for more; None stands for all hosts, of a small fleet. The place of each is kept meanwhile."""
+        if len(self._fleet.view) <= WHOLE_FLEET:
+            return await act([None] * count)
+        asked, found = self._asked(account_id, request, False), list[Nominated]()
+        try:
+            while asked is not None and len(found) < count:
+                turn = replace(asked, tie_seed=self._placer.tie_seed(account_id, len(found)))
+                one = await self._nominate(turn, (), holds=True, learns=True, most=1)  # the one that is kept for it
+                if one is None:
+                    break
+                found.append(one)
+            done = await act(found) if found else ()
+        finally:
+            for one in found:
+                self.live.let_go(one)
+        self.counts.nominated += len(done)
+        return done
+
     async def fresh(self) -> None:
         """Have what was committed until now. Raises what reading the store does."""
         async with self._reading:  # who comes while another reads finds most of it done
@@ -145,12 +171,14 @@ class Nominations:
             return None  # whoever acts says what is wrong with it
         return asked if is_known(asked) else None
 
-    async def _nominate(self, request: Request, but: Collection[HostId], holds: bool, learns: bool) -> Nominated | None:
+    async def _nominate(
+        self, request: Request, but: Collection[HostId], holds: bool, learns: bool, most: int = NOMINATED_MAX
+    ) -> Nominated | None:
         """As of LiveFleet; None, too, where the store cannot be read or the engine fails, which then begins anew."""
         found, is_sound = None, False
         with ends_alone("nominate"):
             await self.fresh()
-            found, is_sound = self.live.nominate(request, but, holds=holds, learns=learns), True
+            found, is_sound = self.live.nominate(request, but, holds=holds, learns=learns, most=most), True
         self._is_built &= is_sound
         return found
 

@@ -34,7 +34,7 @@ _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", 
 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
 # workload.
-_ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys())
+_ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys(), is_late=True)
 _GET_CLUSTER: Final = Found(
     select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
 )
@@ -43,6 +43,11 @@ _BY_KEY: Final = Found(
         clusters.c.account_id == bindparam("account"), clusters.c.request_key == bindparam("wanted")
     ),
     lambda row: (_cluster(row), bytes(row["request_sha256"])),
+)
+_KEYS: Final = Made(
+    select(clusters.c.request_key).where(
+        clusters.c.account_id == bindparam("account"), is_one_of_few(clusters.c.request_key)
+    )
 )
 _TRAFFIC: Final = Made(select(service_traffic).where(service_traffic.c.cluster_id == bindparam("wanted")))
 _COMMITMENTS: Final = (
@@ -84,7 +89,7 @@ _IN_TUNNELS: Final = Found(
 )
 _CLUSTER_COLUMNS: Final = tuple(name for name in settable(clusters) if name not in ("request_key", "request_sha256"))
 _SAVE_CLUSTER: Final = Made(update(clusters).where(clusters.c.cluster_id == bindparam("was_id")), _CLUSTER_COLUMNS)
-_ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys())
+_ADD_WORKLOAD: Final = Made(insert(workloads), workloads.c.keys(), is_late=True)
 _GET_WORKLOAD: Final = Found(
     select(workloads).where(workloads.c.workload_id == bindparam("wanted")), lambda row: _workload(row)
 )
@@ -220,6 +225,12 @@ class ClusterRepository(Repository):
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[Cluster, bytes] | None:
         """The cluster that an account asked for under this key, and the digest of what it asked."""
         return _BY_KEY.one(self._connection, {"account": account_id, "wanted": request_key})
+
+    def keys(self, account_id: AccountId, request_keys: Sequence[str]) -> set[str]:
+        """Those of these keys under which an account asked for a cluster."""
+        account = {"account": account_id}
+        rows = (row for wanted in few(request_keys) for row in _KEYS.rows(self._connection, wanted | account))
+        return {str(row["request_key"]) for row in rows}
 
     def page(
         self,

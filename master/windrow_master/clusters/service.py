@@ -45,7 +45,7 @@ from windrow_master.clusters.reports import has_results
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
-from windrow_master.clusters.snapshot import Placer
+from windrow_master.clusters.snapshot import Missed, Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.topology import PeerLink, Reachability
@@ -80,6 +80,7 @@ from windrow_proto.errors import (
     NotFound,
     QuotaExceeded,
     Unavailable,
+    WindrowError,
 )
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import LeaseRenewal
@@ -105,6 +106,14 @@ _RENEWED: Final = frozenset(
         *(WorkPhase.WAITING_MEMBERS, WorkPhase.RUNNING),
     }
 )
+
+
+class _Cut(Exception):
+    """Of several copies this one does not start."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
 
 
 class ClusterService:
@@ -426,16 +435,9 @@ class ClusterService:
             known = uow[ClusterRepository].by_key(principal.account_id, key) if key is not None else None
             if known is not None:
                 return self._again(uow, principal, request, known)
-            cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof)
             out = uow.ask(HostsKept((key or "").partition("/")[0])) | but
-            ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, out)
-            if not isinstance(ready, Ready):
-                return ready
-            uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
-            cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
-            uow[ClusterRepository].add(cluster, key, self._digest(request))
-            self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
-            return self._starts(uow, principal, cluster, ready.found, CREATE_KIND)
+            made = self._new(uow, principal, request, key, is_proof, login, budget, among, out)
+            return self._starts(uow, principal, *made, CREATE_KIND) if isinstance(made, tuple) else made
 
         return await self.nominations.placed(
             principal.account_id,
@@ -445,6 +447,68 @@ class ClusterService:
             but=but,
         )
 
+    def _new(
+        self,
+        uow: UnitOfWork,
+        principal: Principal,
+        request: ClusterRequest,
+        key: str | None,
+        is_proof: bool,
+        login: _Login,
+        budget: Microcents | None,
+        among: Nominated | None,
+        but: frozenset[HostId],
+        like: ClusterRequest | None = None,
+    ) -> tuple[Cluster, Placement] | Needs:
+        """like: as of `_admitted`."""
+        cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof, like=like)
+        ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
+        if not isinstance(ready, Ready):
+            return ready
+        uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
+        cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
+        uow[ClusterRepository].add(cluster, key, self._digest(request))
+        self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
+        return cluster, ready.found
+
+    async def create_copies(
+        self,
+        principal: Principal,
+        copies: Sequence[tuple[str, ClusterRequest]],
+        made: Callable[[UnitOfWork, int, Cluster, Placement], None],
+        budget: Microcents | None,
+    ) -> Sequence[tuple[Cluster, Placement]]:
+        """Rent and start copies of a request, each under its key, as `create` does one after another, in one
+        transaction. Returns those from the first on that have a place, and whatever else they need; of the others
+        nothing is changed. made: called in the transaction with the number of each."""
+
+        def change(uow: UnitOfWork, among: Sequence[Nominated | None]) -> list[tuple[Cluster, Placement]]:
+            known, found = uow[ClusterRepository].keys(principal.account_id, [key for key, _ in copies]), []
+            out = uow.ask(HostsKept(""))
+            for number, ((key, request), hosts) in enumerate(zip(copies, among, strict=False)):
+                try:
+                    like = found[0][0].request if found else None
+                    new = self._new(uow, principal, request, key, False, None, budget, hosts, out, like)
+                    if key in known or not isinstance(new, tuple):
+                        raise _Cut(number)
+                    self._tell_start(uow, principal, *new, CREATE_KIND)
+                    uow.operation(CREATE_KIND, new[0].cluster_id, principal.account_id, principal.actor)
+                    made(uow, number, *new)
+                except (WindrowError, Missed) as error:
+                    raise _Cut(number) from error
+                found.append(new)
+            return found
+
+        async def act(among: Sequence[Nominated | None]) -> Sequence[tuple[Cluster, Placement]]:
+            while among:
+                try:
+                    return await self._store.write(partial(change, among=among), name="cluster.create")
+                except _Cut as cut:  # all of it is undone: once more without this one and those after it
+                    among = among[: cut.number]
+            return ()
+
+        return await self.nominations.placed_copies(principal.account_id, copies[0][1], len(copies), act)
+
     def _admitted(
         self,
         uow: UnitOfWork,
@@ -453,12 +517,14 @@ class ClusterService:
         login: _Login = None,
         *,
         is_proof: bool = False,
+        like: ClusterRequest | None = None,
     ) -> tuple[ClusterId, ClusterRequest]:
-        """The id of a new cluster, and its request within all limits. Raises what `create` does, but for its place."""
+        """The id of a new cluster, and its request within all limits. like: one within its limits that differs in the
+        values of its environment alone. Raises what `create` does, but for its place."""
         check_may_begin(uow, principal.account_id)
         self._store.admit()
         cluster_id = ClusterId(uow.mint("cluster"))
-        asked = checked(request, cluster_id)
+        asked = checked(request, cluster_id) if like is None else replace(like, env=request.env)
         if end_limits.may_end_unused(asked) and not is_proof:
             idle_ns = spending.idle_ns(uow, principal.account_id, principal.spenders)
             asked = replace(asked, idle_ns=idle_ns)

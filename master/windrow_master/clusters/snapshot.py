@@ -116,10 +116,10 @@ class Placer:
             found.append(_candidate(host, slots, taken, book, cpus, host.is_settled_once_heard(uow.now_wall_ns), limit))
         return tuple(found)
 
-    def tie_seed(self, account_id: AccountId) -> str:
+    def tie_seed(self, account_id: AccountId, ahead: int = 0) -> str:
         """The same for a preview and the creation after it, another one for the next request: equal hosts take
-        turns."""
-        return f"{account_id}|{self._turns.get(account_id, 0)}"
+        turns. ahead: of one that comes after so many others."""
+        return f"{account_id}|{self._turns.get(account_id, 0) + ahead}"
 
     def turn(self, account_id: AccountId) -> None:
         """A request of this account has its place."""

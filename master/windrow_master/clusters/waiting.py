@@ -129,6 +129,10 @@ class WaitingClusters:
         hosts = dict.fromkeys(one.host_id for one in view.workloads)
         return Started(self._entry(view.cluster), tuple(hosts))
 
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        """As queue.ports.Source: of a cluster there are no copies."""
+        return ()
+
     async def tell(self, entry_ids: Sequence[str], said: str) -> None:
         """As queue.ports.Source."""
 

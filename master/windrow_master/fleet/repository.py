@@ -27,7 +27,8 @@ from windrow_master.fleet.model import (
     VerifyState,
 )
 from windrow_master.fleet.tables import commands, gpu_claims, grants, hosts, slots
-from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, settable
+from windrow_master.store.cache import forget
+from windrow_master.store.prepared import SQLITE, Found, Made, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
@@ -56,9 +57,6 @@ _SLOTS_OF_FEW: Final = Found(
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
 _GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
-_SLOTS_OF_HOST: Final = Found(
-    select(slots).where(slots.c.host_id == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
-)
 _ALL_SLOTS: Final = Found(select(slots).order_by(slots.c.slot_id), lambda row: _slot(row))
 _SLOTS_OF_HOLDER: Final = Found(
     select(slots).where(slots.c.holder == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
@@ -99,7 +97,7 @@ _END_GRANT: Final = Made(
     .where(grants.c.slot_id == bindparam("was_id"), grants.c.ended_at_ns.is_(None))
     .values(ended_at_ns=bindparam("now_ns"))
 )
-_ADD_COMMAND: Final = Made(insert(commands), commands.c.keys())
+_ADD_COMMAND: Final = Made(insert(commands), commands.c.keys(), is_late=True)
 _GET_COMMAND: Final = Found(
     select(commands).where(commands.c.command_id == bindparam("wanted")), lambda row: _command(row)
 )
@@ -141,7 +139,9 @@ class HostRepository(Repository):
 
     def lock(self, host_id: HostId) -> None:
         """Let nobody else grant anything of a host until this transaction ends, whoever believes to lead."""
-        _LOCK_HOST.rows(self._connection, {"wanted": host_id})
+        if self._connection.dialect.name != SQLITE:  # there one writes at a time
+            _LOCK_HOST.rows(self._connection, {"wanted": host_id})
+            forget(self._connection, "slots")
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
@@ -228,7 +228,7 @@ class SlotRepository(Repository):
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return _SLOTS_OF_HOST.readable(self._connection, {"wanted": host_id})
+        return self.of_hosts([host_id])  # with the statement by which a transaction has mostly read them before
 
     def of_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Slot]:
         """The slots of these hosts, those of one host in the order of their ids."""

@@ -27,6 +27,7 @@ from windrow_proto.units import MIB, Bytes
 SLOTS_PER_GRANT_MAX = 1_024
 """No gang is larger today; a larger list is a mistake."""
 AFTER_LEASE = "after a lease: "
+_TAKEN = "Somebody else took the slot in the meantime."
 UNREPORTED = "the host no longer reports this GPU"
 
 
@@ -62,11 +63,16 @@ class SlotLeases:
             _check_room(uow, slots[0].host_id, cpus, memory_bytes)
         for number, slot in enumerate(slots):
             is_own_hold = slot.state is SlotState.RESERVED and slot.holder == cluster_id
-            reserved = slot if is_own_hold else self._reserve(uow, slot, cluster_id, None, actor, reason)
+            reserved = slot if is_own_hold else self._reserved(uow, slot, cluster_id, None)
             taken: dict[str, object] = {} if number else {"cpus": cpus, "memory_bytes": memory_bytes}
-            started = self._move(uow, reserved, SlotEvent.START, actor, reason, hold_expires_ns=None, **taken)
+            started = _moved(uow, reserved, SlotEvent.START, hold_expires_ns=None, **taken)
             if started is None:
                 raise Conflict("The slot cannot be started on from its present state.", subject=slot.slot_id)
+            if self._swap(uow, slot, started) is None:
+                raise Conflict(_TAKEN, subject=slot.slot_id)
+            if not is_own_hold:
+                _audit(uow, slot, reserved, SlotEvent.RESERVE, actor, reason)
+            _audit(uow, reserved, started, SlotEvent.START, actor, reason)
             grants.append(started.as_grant())
         self._carve_for(uow, slots)
         return tuple(grants)
@@ -226,22 +232,21 @@ class SlotLeases:
     def _reserve(
         self, uow: UnitOfWork, slot: Slot, cluster_id: ClusterId, expires_ns: int | None, actor: str, reason: str
     ) -> Slot:
+        reserved = self._reserved(uow, slot, cluster_id, expires_ns)
+        if self._swap(uow, slot, reserved) is None:
+            raise Conflict(_TAKEN, subject=slot.slot_id)
+        _audit(uow, slot, reserved, SlotEvent.RESERVE, actor, reason)
+        return reserved
+
+    def _reserved(self, uow: UnitOfWork, slot: Slot, cluster_id: ClusterId, expires_ns: int | None) -> Slot:
+        """A free slot as it is once this cluster has it; not written yet."""
         if not slot.is_offered:
             why = slot.unavailable or f"it is {slot.state}"
             raise Conflict(f"The slot is not free: {why}.", subject=slot.slot_id)
-        reserved = self._move(
-            uow,
-            slot,
-            SlotEvent.RESERVE,
-            actor,
-            reason,
-            holder=cluster_id,
-            token=max(slot.token + 1, uow.epoch),
-            hold_expires_ns=expires_ns,
-        )
-        if reserved is None:
-            raise Conflict("Somebody else took the slot in the meantime.", subject=slot.slot_id)
-        return reserved
+        token = max(slot.token + 1, uow.epoch)
+        found = _moved(uow, slot, SlotEvent.RESERVE, holder=cluster_id, token=token, hold_expires_ns=expires_ns)
+        assert found is not None, "it is free"
+        return found
 
     def _each(self, uow: UnitOfWork, grants: Sequence[SlotGrant], event: SlotEvent, actor: str, reason: str) -> int:
         moved = 0
@@ -255,14 +260,10 @@ class SlotLeases:
         self, uow: UnitOfWork, slot: Slot, event: SlotEvent, actor: str, reason: str, **changes: object
     ) -> Slot | None:
         """One transition with its audit row; None when the state does not allow it or the row has changed."""
-        step = step_slot(slot.state, event)
-        if step.answer is not Answer.MOVES:
+        after = _moved(uow, slot, event, **changes)
+        if after is None or self._swap(uow, slot, after) is None:
             return None
-        after = replace(slot, state=step.state, changed_at_ns=uow.now_wall_ns, **changes)  # type: ignore[arg-type] # checked by replace
-        if self._swap(uow, slot, after) is None:
-            return None
-        fields = {"from": str(slot.state), "to": str(step.state), "token": str(after.token)}
-        uow.audit(actor, f"slot.{event}", slot.slot_id, reason, {**fields, "holder": after.holder or slot.holder or ""})
+        _audit(uow, slot, after, event, actor, reason)
         return after
 
     def _swap(self, uow: UnitOfWork, before: Slot, after: Slot) -> Slot | None:
@@ -275,6 +276,19 @@ class SlotLeases:
 
     def _touch(self, uow: UnitOfWork, host_id: HostId) -> None:
         uow.after_commit(lambda: self._touched(host_id))
+
+
+def _moved(uow: UnitOfWork, slot: Slot, event: SlotEvent, **changes: object) -> Slot | None:
+    """The slot after one transition; None when its state does not allow it."""
+    step = step_slot(slot.state, event)
+    if step.answer is not Answer.MOVES:
+        return None
+    return replace(slot, state=step.state, changed_at_ns=uow.now_wall_ns, **changes)  # type: ignore[arg-type] # checked by replace
+
+
+def _audit(uow: UnitOfWork, before: Slot, after: Slot, event: SlotEvent, actor: str, reason: str) -> None:
+    fields = {"from": str(before.state), "to": str(after.state), "token": str(after.token)}
+    uow.audit(actor, f"slot.{event}", after.slot_id, reason, {**fields, "holder": after.holder or before.holder or ""})
 
 
 def _shares(slots: Iterable[Slot]) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final
 
 import structlog
@@ -21,7 +22,7 @@ import structlog
 from windrow_master.clusters import lookup
 from windrow_master.clusters.end_limits import BudgetTooSmall
 from windrow_master.clusters.messages import HostKeptFor, NoRoom
-from windrow_master.clusters.model import WorkPhase
+from windrow_master.clusters.model import Cluster, WorkPhase
 from windrow_master.clusters.service import ClusterService
 from windrow_master.clusters.views import ClusterView
 from windrow_master.identity.model import Principal, Role
@@ -37,6 +38,7 @@ from windrow_master.jobs.request import attempt_key, cluster_request
 from windrow_master.jobs.states import PLACEABLE, JobEvent
 from windrow_master.jobs.transitions import JobTransitions, known_image, seen, spent
 from windrow_master.loops import GIVEN_UP, Boundary, ends_alone, when_due
+from windrow_master.placement.model import Placement
 from windrow_master.queue.model import End, Entry
 from windrow_master.queue.ports import Gone, Refused, Started
 from windrow_master.queue.service import QueueService
@@ -47,6 +49,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import (
+    Conflict,
     IdempotencyMismatch,
     InvalidInput,
     NoCapacity,
@@ -193,13 +196,22 @@ class JobController:
 
     def _steps(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
         """Let each of these take the step that follows from what is known; returns them as they are then."""
-        for job in uow[JobRepository].readable(job_ids):
-            is_spent = self._faults.is_spent(job.job_id)
-            with self._faults.around(job.job_id), uow.attempt():
-                found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
-                if found is not None:
-                    self._transitions.step(uow, job, found, "master")
+        jobs = uow[JobRepository].readable(job_ids)
+        try:
+            with uow.attempt():
+                for job in jobs:
+                    self._step(uow, job)
+        except Exception:  # one of them: each for itself, so that the others go on
+            for job in jobs:
+                with self._faults.around(job.job_id), uow.attempt():
+                    self._step(uow, job)
         return self._read(uow, job_ids)
+
+    def _step(self, uow: UnitOfWork, job: Job) -> None:
+        is_spent = self._faults.is_spent(job.job_id)
+        found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
+        if found is not None:
+            self._transitions.step(uow, job, found, "master")
 
     def _note(self, look: _Look) -> None:
         """Keep in mind what may concern it next: its cluster, the jobs it comes after, its limits; queue it."""
@@ -261,6 +273,44 @@ class JobController:
         """Make the cluster of a job's next attempt, on none of the closed hosts, once for all tries, and write down
         that it has it."""
         return await self._placed_once(JobId(entry.entry_id), closed)
+
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        """As queue.ports.Source: the first attempts of jobs of one submission. With each of them it is written down
+        that it has its cluster."""
+        job_ids = [JobId(one.entry_id) for one in entries]
+        async with self.placing:
+            known = await self._store.read(lambda uow: uow[JobRepository].some(job_ids))
+            found = (known.get(job_id) for job_id in job_ids)
+            jobs = list(takewhile(lambda job: job is not None and _is_copy(job, known[job_ids[0]]), found))
+            if len(jobs) < 2 or closed:
+                return ()
+            self._unsure.update(job_ids[: len(jobs)])
+            made = await self._create_copies([job for job in jobs if job is not None])
+            self._unsure.difference_update(job_ids[: len(jobs)])
+        return [
+            Started(entry_of(job, self._queue.tier_costs(), cluster.tier), _hosts_of(place))
+            for job, (cluster, place) in zip(map(known.__getitem__, job_ids), made, strict=False)
+        ]
+
+    async def _create_copies(self, jobs: Sequence[Job]) -> Sequence[tuple[Cluster, Placement]]:
+        whole = logins.whole(self._seal_key, jobs[0]).request
+        copies = [(attempt_key(job), cluster_request(replace(job, request=whole))) for job in jobs]
+        now, versions = dict[JobId, Job](), dict[JobId, int]()
+
+        def made(uow: UnitOfWork, number: int, cluster: Cluster, found: Placement) -> None:
+            if not number:
+                now.update(uow[JobRepository].some([job.job_id for job in jobs]))
+            job = now.get(jobs[number].job_id)
+            if job is None or job.state not in PLACEABLE or job.held_by:
+                raise Conflict("It does not wait any more.", subject=jobs[number].job_id)
+            place = uow.ask(PlaceOf(found.members[0].host_id))
+            attempt = Attempt(cluster.cluster_id, uow.now_wall_ns, place=place)
+            versions[job.job_id] = self._transitions.begin(uow, job, attempt).version
+
+        who, budget = principal_of(jobs[0], self._clock), jobs[0].request.budget
+        done = await self._clusters.create_copies(who, copies, made, budget)
+        self._placed.update({job.job_id: versions[job.job_id] for job in jobs[: len(done)]})
+        return done
 
     async def _placed_once(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
         found: Started | Refused | Gone = Refused(_BUG, is_full=False)
@@ -552,6 +602,19 @@ def _answer(uow: UnitOfWork, job: Job) -> tuple[decide.Answer | None, int | None
     ended = {job_id: end for job_id, end in ends.items() if end is not None}
     now_ns = uow.now_wall_ns
     return decide.decide(job, parents, known, now_ns), decide.next_limit_ns(job, known, now_ns), ended
+
+
+def _hosts_of(place: Placement) -> tuple[HostId, ...]:
+    return tuple(dict.fromkeys(one.host_id for one in place.members))
+
+
+def _is_copy(job: Job, first: Job) -> bool:
+    """Return whether this one differs from a first attempt by nothing but its number in its array. For one that may
+    run elsewhere a host may be kept."""
+    is_first = not job.attempts and job.login is None and job.state in PLACEABLE and not job.held_by
+    is_first = is_first and job.request.backend is None
+    same = (job.request, job.group, job.account_id, job.spenders, job.sealed_env)
+    return is_first and same == (first.request, first.group, first.account_id, first.spenders, first.sealed_env)
 
 
 def _placeable(uow: UnitOfWork, job_id: JobId) -> Job | None:

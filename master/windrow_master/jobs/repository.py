@@ -14,15 +14,19 @@ from windrow_master.jobs.tables import jobs
 from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, page, readable
+from windrow_master.store.prepared import Found, Made, few, is_one_of_few, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
-_ADD: Final = Made(insert(jobs), jobs.c.keys())
-_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), (*_COLUMNS, "kept_bytes"))
+_ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
+_STAYS: Final = ("job_id", "account_id", "group_id", "array_index", "request", "created_at_ns")
+"""Columns that never change, of which the request is the largest."""
+_CHANGES: Final = tuple(name for name in (*_COLUMNS, "kept_bytes") if name not in _STAYS)
+_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES)
 _GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
+_FEW: Final = Found(select(jobs).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
 _COUNTS: Final = Made(
@@ -45,17 +49,29 @@ _WAITING_BELOW: Final = {
 class JobRepository(Repository):
     """The jobs."""
 
+    _kept: tuple[JobRequest, dict[str, Any]] | None = None
+
     def add(self, job: Job, request_key: str | None, request_sha256: bytes) -> None:
         """Add a job; its id, and its key and index within the account, must be new."""
-        _ADD.run(self._connection, _values(job) | {"request_key": request_key, "request_sha256": request_sha256})
+        if self._kept is None or self._kept[0] is not job.request:  # the jobs of an array share theirs
+            self._kept = job.request, kept(job.request) | {"env": names_of(job.request.env)}
+        asked: dict[str, Any] = {"group_id": job.group, "request": self._kept[1]}
+        asked |= {name: getattr(job, name) for name in ("job_id", "account_id", "array_index", "created_at_ns")}
+        keys = {"request_key": request_key, "request_sha256": request_sha256}
+        _ADD.run(self._connection, asked | _values(job) | keys)
 
     def save(self, job: Job) -> None:
-        """Write a job as it is now."""
+        """Write a job as it is now; what it was asked for stays."""
         _SAVE.run(self._connection, _values(job) | {"was_id": job.job_id})
 
     def get(self, job_id: JobId) -> Job | None:
         """One job."""
         return _GET.one(self._connection, {"wanted": job_id})
+
+    def some(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
+        """Those of these that are there, with one statement for some at a time."""
+        found = (job for wanted in few(job_ids) for job in _FEW.readable(self._connection, wanted))
+        return {job.job_id: job for job in found}
 
     def all_of(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
         """Those of these that are there."""
@@ -131,7 +147,8 @@ class JobRepository(Repository):
 
     def readable(self, job_ids: Iterable[JobId]) -> Sequence[Job]:
         """Those of these that are there and can be read, in their order; operators are told of the others."""
-        return [job for job_id in job_ids for job in _GET.readable(self._connection, {"wanted": job_id})]
+        found = self.some(wanted := list(job_ids))
+        return [found[job_id] for job_id in wanted if job_id in found]
 
     def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
         """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
@@ -143,14 +160,12 @@ class JobRepository(Repository):
 
 def _values(job: Job) -> dict[str, Any]:
     changed = {
-        "group_id": job.group,
-        "request": kept(job.request) | {"env": names_of(job.request.env)},
         "state": job.state.value,
         "attempts": [asdict(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
         "kept_bytes": sum((one.log_bytes or 0) + (one.files_bytes or 0) for one in job.attempts),
     }
-    return {name: getattr(job, name) for name in _COLUMNS if name != "group_id"} | changed
+    return {name: getattr(job, name) for name in _CHANGES if name != "kept_bytes"} | changed
 
 
 def _job(row: Mapping[Any, Any]) -> Job:

@@ -173,7 +173,8 @@ class JobService:
         row = replace(asked, env=names_of(asked.env))
         for parent_id in asked.comes_after:
             self._load(uow, principal, parent_id, frozenset())
-        found = []
+        found, said = [], self._digest(request)
+        parents = uow[JobRepository].all_of(list(asked.comes_after))
         for index, job_id in enumerate(ids):
             job = Job(
                 *(job_id, principal.account_id, ids[0], row, JobState.SUBMITTED, uow.now_wall_ns, index),
@@ -181,9 +182,8 @@ class JobService:
                 sealed_env=sealed_env,
                 spenders=principal.spenders,
             )
-            parents = uow[JobRepository].all_of(list(asked.comes_after))
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
-            self._transitions.add(uow, job, key, self._digest(request))
+            self._transitions.add(uow, job, key, said)
             self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
             found.append(_view(uow, job))
         self._ask_elsewhere(uow, principal.account_id, asked, ids)

@@ -33,7 +33,7 @@ _ALL_ASKS: Final = Found(select(asks).order_by(asks.c.tier, asks.c.account_id), 
 _ASKS_OF_FEW: Final = Found(select(asks).where(is_one_of_few(asks.c.account_id)), lambda row: _ask(row))
 
 # Made once: building a statement costs more than running it, and these run for every receipt.
-_ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys())
+_ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys(), is_late=True)
 _GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
 _SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), settable(rentals))
 _RENTALS_OF_CLUSTER: Final = Found(
@@ -59,7 +59,7 @@ _LIVE_OF_CLUSTER: Final = Found(
 _LIVE_CLUSTERS: Final = Made(
     select(rentals.c.cluster_id).where(rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")).distinct()
 )
-_ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys())
+_ADD_LINE: Final = Made(insert(rental_lines), rental_lines.c.keys(), is_late=True)
 _GET_LINE: Final = Found(
     select(rental_lines).where(rental_lines.c.workload_id == bindparam("wanted")), lambda row: _line(row)
 )
@@ -76,7 +76,7 @@ _GET_RECEIPT: Final = Made(
     select(receipts).where(receipts.c.workload_id == bindparam("of_workload"), receipts.c.number == bindparam("wanted"))
 )
 _TRANSFER_COLUMNS: Final = tuple(c.key for c in transfers.c if c.key != "number")
-_ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS)
+_ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS, is_late=True)
 _GET_TRANSFER: Final = Made(select(transfers).where(transfers.c.transfer_id == bindparam("wanted")))
 _GET_BALANCE: Final = Made(select(balances).where(balances.c.account == bindparam("wanted")))
 _ADD_BALANCE: Final = Made(insert(balances), balances.c.keys())
@@ -253,19 +253,22 @@ class ReceiptRepository(Repository):
 class LedgerRepository(Repository):
     """The transfers, appended and never changed, and the balances they fold to."""
 
-    def post(self, transfer: Transfer) -> bool:
-        """Append a transfer, once for each id; returns whether it was new.
+    def post(self, transfer: Transfer, *, is_new: bool = False) -> bool:
+        """Append a transfer, once for each id; returns whether it was new. is_new: it is the first of its rental.
 
         Raises InsufficientFunds when the debited account would fall below zero (nothing is written then).
         """
-        if self.get(transfer.transfer_id) is not None:
+        if not is_new and self.get(transfer.transfer_id) is not None:
             return False
         left = self.balance(transfer.debit) - transfer.amount
         if left < 0 and not may_be_negative(transfer.debit):
             raise InsufficientFunds(f"{transfer.debit} has too little for this transfer.", subject=transfer.debit)
         _ADD_TRANSFER.run(self._connection, flat(transfer))
         self._move(transfer.debit, -transfer.amount)
-        self._move(transfer.credit, transfer.amount)
+        if is_new:
+            _ADD_BALANCE.run(self._connection, {"account": transfer.credit, "balance": transfer.amount})
+        else:
+            self._move(transfer.credit, transfer.amount)
         return True
 
     def get(self, transfer_id: TransferId) -> Transfer | None:

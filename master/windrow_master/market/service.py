@@ -251,10 +251,10 @@ class MarketService:
                 "Have an operator grant credits (`windrow credit add`), or ask for less.",
                 subject=rental.renter,
             )
+        rental = self._fill(uow, rental, is_new=True)
         uow[RentalRepository].add(rental)
         for line in lines:
             uow[RentalRepository].add_line(line)
-        rental = self._fill(uow, rental)
         fields = {"price_per_hour": money_text(rental.price_per_hour), "held": money_text(rental.held)}
         uow.audit(account_of(rental.renter), "rental.open", rental.rental_id, rental.cluster_id, fields)
         return rental
@@ -496,17 +496,18 @@ class MarketService:
             uow[RentalRepository].save(done.rental)
         return done.line
 
-    def _fill(self, uow: UnitOfWork, rental: Rental) -> Rental:
-        """Fill the hold where it is low, as far as the balance and the limits reach."""
+    def _fill(self, uow: UnitOfWork, rental: Rental, *, is_new: bool = False) -> Rental:
+        """Fill the hold where it is low, as far as the balance and the limits reach. is_new: it has no row yet."""
         if rental.state is RentalState.CLOSED or not ledger.is_low(rental):
             return rental
         funds = spending.funds(uow, spending.limits_of(uow, rental), self.balance(uow, rental.renter))
         hold = ledger.filling(rental, funds, uow.now_wall_ns)
         if hold is None:
             return rental
-        uow[LedgerRepository].post(hold)
+        uow[LedgerRepository].post(hold, is_new=is_new)
         filled = replace(rental, held=Microcents(rental.held + hold.amount))
-        uow[RentalRepository].save(filled)
+        if not is_new:
+            uow[RentalRepository].save(filled)
         return filled
 
     def _warn(self, uow: UnitOfWork, rental: Rental, paid_ns: int) -> None:

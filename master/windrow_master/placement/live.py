@@ -137,12 +137,18 @@ class LiveFleet:
         return True
 
     def nominate(
-        self, request: Request, but: Collection[HostId] = (), *, holds: bool = False, learns: bool = False
+        self,
+        request: Request,
+        but: Collection[HostId] = (),
+        *,
+        holds: bool = False,
+        learns: bool = False,
+        most: int = NOMINATED_MAX,
     ) -> Nominated | None:
         """Hosts on which a request seems to fit now, none of them of `but`; None: look at every host.
 
         holds: keep the place on the best one until `let_go`, so that others are sent elsewhere meanwhile. learns: the
-        mix of requests learns of it, once for each request.
+        mix of requests learns of it, once for each request. most: hosts to name.
         """
         if not is_known(request):
             return None
@@ -159,7 +165,7 @@ class LiveFleet:
             answer = self.engine.plan(wanted)
             if not isinstance(answer, Refusal):
                 compared = max(compared, answer.looked_at)  # the asker's own are among all
-                scored = answer.scored(4 * NOMINATED_MAX + 2 * len(but))
+                scored = answer.scored(4 * most + 2 * len(but))
                 found += [(one, wanted) for one in scored if self._is_for(request, one[0], wanted)]
         found.sort(key=lambda entry: -entry[0][1])
         best: dict[HostId, tuple[str, Wanted]] = {}
@@ -168,7 +174,7 @@ class LiveFleet:
                 best.setdefault(self._host_of[part_id], (part_id, wanted))
         if not best:
             return None
-        hosts = tuple(islice(best, NOMINATED_MAX))
+        hosts = tuple(islice(best, most))
         said = f"passed over: the index compared {compared} of {count} hosts and named {len(hosts)}"
         hold = self._hold(*best[hosts[0]]) if holds else None
         return Nominated(hosts, {said: count - len(hosts)} if count > len(hosts) else {}, hold)

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
 from windrow_master.queue.model import FOREVER, MILLI, Entry, Need, PriorityClass
@@ -357,6 +357,18 @@ class Look:
                 return entry
             self._refuse(entry, is_full=is_full)
         return None
+
+    def copies(self, entry: Entry, most: int) -> list[Entry]:
+        """The entry that `next` gave, and those that follow it in turn as long as they are of its array and need the
+        same, if all before them start at the cost that they ask for. They are still to come."""
+        found, alike = [entry], (entry.array, entry.leaf, *_key(entry))
+        while entry.array and len(found) < most and (other := next(self._entries, None)) is not None:
+            if (other.array, other.leaf, *_key(other)) != alike:
+                self._entries = chain([other], self._entries)
+                break
+            found.append(other)
+        self._entries = chain(found[1:], self._entries)
+        return found
 
     @property
     def is_spent(self) -> bool:

@@ -229,6 +229,10 @@ class Queue:
         walks = (islice(self._walk(one, now_ns, extra, is_capped), limit) for one in PriorityClass)
         return chain.from_iterable(walks) if is_capped else islice(chain.from_iterable(walks), limit)
 
+    def is_alone(self, entry: Entry) -> bool:
+        """True if nothing of another leaf is ready in its class: no start changes the order there."""
+        return self._leaves[entry.priority_class].keys() <= {entry.leaf}
+
     def is_ready(self, entry_id: str) -> bool:
         """True if it waits for nothing but a place."""
         return entry_id in self._waiting and self._waiting[entry_id].state is Waits.READY

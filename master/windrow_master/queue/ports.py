@@ -51,6 +51,11 @@ class Source(Protocol):
         """Start it now if it fits, on none of the closed hosts."""
         ...
 
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        """Start copies of one request together as `place` would one after another. Returns those that have started,
+        from the first one on; of the others nothing is changed, and `place` says why."""
+        ...
+
     async def tell(self, entry_ids: Sequence[str], said: str) -> None:
         """Let those know why they wait."""
         ...

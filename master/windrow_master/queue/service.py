@@ -18,7 +18,7 @@ from typing import Final
 from windrow_master.loops import Boundary, ends_alone, when_due
 from windrow_master.queue.backfill import DRAIN, PASSED, Holder, Look, Profile, Reservation, RunTimes
 from windrow_master.queue.estimate import Estimate, Estimator, Room, room, why
-from windrow_master.queue.model import FOREVER, NOTHING, End, Entry
+from windrow_master.queue.model import FOREVER, NOTHING, Amounts, End, Entry
 from windrow_master.queue.order import FIRST, Factors, Queue, Waits
 from windrow_master.queue.ports import Feed, Gone, HostNews, Refused, Source, Started
 from windrow_master.queue.shares import HALF_LIFE_NS, Node, Shares
@@ -32,6 +32,8 @@ LOOK_NS: Final = SECOND // 4
 """Between two looks, at least: what happens until then shares the next one."""
 STARTS_MAX: Final = 256
 """Entries that start in one look; the next one follows at once."""
+COPIES_MAX: Final = 64
+"""Copies of a request that start in one transaction: nothing else is written meanwhile, for some 0.2 s."""
 AGAIN_FIRST_NS: Final = SECOND
 AGAIN_MAX_NS: Final = 30 * SECOND
 """Before what found no place is tried again though nothing was freed for it: doubling from the first to the most."""
@@ -115,6 +117,7 @@ class QueueService:
         self._told: dict[str, str] = {}
         self._shapes: dict[str, _Shape] = {}
         self._alike: dict[_Shape, set[str]] = {}
+        self._got: dict[_Shape, Amounts] = {}
         self._wanted_leaves: set[str] = set()
         self._rooms: dict[Hashable, Room] = {}
         self._ranked: list[tuple[int, str]] | None = []
@@ -336,6 +339,11 @@ class QueueService:
         own = set[str]()
         began_ns = self._clock.monotonic_ns()
         while starts < STARTS_MAX and (entry := look.next()) is not None:
+            placed = await self._place_copies(look, entry, min(COPIES_MAX, STARTS_MAX - starts))
+            if placed:
+                starts += len(placed)
+                own.update(host_id for one in placed for host_id in one.hosts)
+                continue
             answer: Started | Refused | Gone = Refused(MET_BUG, is_full=False)
             with self._faults.around(entry.entry_id, "place"):
                 # What is free since the last news is for whoever comes first, who will be tried once more.
@@ -361,9 +369,26 @@ class QueueService:
         if starts == STARTS_MAX or look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
 
+    async def _place_copies(self, look: Look, entry: Entry, most: int) -> Sequence[Started]:
+        """Start an entry of an array and the copies after it together; none where they might not come one after
+        another so, since a start changes what is kept for others, or the order among projects."""
+        if not entry.array or self._is_behind or self.profile.reservations or look.closed(entry):
+            return ()
+        if not self.queue.is_alone(entry) and self._got.get(_shape(entry)) != entry.cost:
+            return ()
+        placed: Sequence[Started] = ()
+        copies = look.copies(entry, most)
+        if len(copies) > 1:
+            with self._faults.around(entry.entry_id, "place"):
+                placed = await self._sources[entry.entry_id].place_copies(copies, frozenset())
+        for one, answer in zip(copies, placed, strict=False):
+            self._started(look, one, answer)
+        return placed
+
     def _started(self, look: Look, entry: Entry, answer: Started) -> None:
         now_ns = self._clock.wall_ns()
         self._tries.pop(_shape(entry), None)
+        self._got[_shape(entry)] = answer.entry.cost
         self.estimator.started(entry.entry_id, now_ns)
         places = [self.profile.place(answer.entry, host_id, now_ns) for host_id in answer.hosts]
         look.placed(answer.entry, places)
@@ -466,6 +491,7 @@ class QueueService:
         if not self._alike[shape]:
             del self._alike[shape]
             self._tries.pop(shape, None)
+            self._got.pop(shape, None)
 
     async def _add_leaves(self) -> None:
         """Have nodes for the leaves of what is to be put, and at the start what was used before."""

@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Selec
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
+from windrow_master.store.cache import Numbered, below, cache_of, tables_in
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.ports import Clock
 
@@ -64,43 +65,94 @@ def few(values: Sequence[str]) -> Iterator[dict[str, str]]:
 
 
 class Made:
-    """One statement. Its parameters are those of its bindparams and of `columns`, which an insert or update sets."""
+    """One statement. Its parameters are those of its bindparams and of `columns`, which an insert or update sets.
 
-    __slots__ = ("_columns", "_forms", "_statement")
+    In a transaction that has a cache, a select is answered from there where it can be, and an insert that is late is
+    sent when its table is read, or at the end.
+    """
 
-    def __init__(self, statement: Statement, columns: Iterable[str] = ()) -> None:
-        self._statement, self._columns = statement, tuple(columns)
+    __slots__ = ("_columns", "_forms", "_is_late", "_statement", "table")
+
+    def __init__(self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False) -> None:
+        """is_late: an insert whose errors nobody waits for at once."""
+        self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
+        self.table: str = "" if isinstance(statement, Select) else statement.table.name
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
-        form = self.made(connection)
+        form, cache = self.made(connection), cache_of(connection)
+        if cache is not None:
+            if self._is_late:
+                cache.hold(connection, self, form.bound(values))
+                return 1
+            cache.flush(connection, form.tables)
+            cache.forget(form.changed)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
     def run_all(self, connection: Connection, many: Sequence[Mapping[str, Any]]) -> None:
         """Run it once for each of many."""
-        if connection.dialect.name != SQLITE:
-            if many:
-                connection.execute(self._statement, [dict(values) for values in many])
-            return
-        form = self.made(connection)
-        for values in many:
-            _cursor(connection, form.text, form.bound(values))
+        form, cache = self.made(connection), cache_of(connection)
+        rows = [form.bound(values) for values in many]
+        if cache is not None and self._is_late:
+            for row in rows:
+                cache.hold(connection, self, row)
+        elif rows:
+            if cache is not None:
+                cache.flush(connection, form.tables)
+                cache.forget(form.changed)
+            _cursor(connection, form.text, rows, is_many=True)
 
     def insert(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run an insert into a table whose rows are numbered; returns the number."""
-        if connection.dialect.name != SQLITE:
-            done = connection.execute(self._statement, dict(values))
-            assert done.inserted_primary_key is not None
-            return int(done.inserted_primary_key[0])
-        form = self.made(connection)
-        return int(_cursor(connection, form.text, form.bound(values)).lastrowid)
+        form, cache, numbers = self.made(connection), cache_of(connection), list[int]()
+        if cache is not None:
+            cache.flush(connection, form.tables)
+            cache.forget(form.changed)
+        self.send(connection, [(form.bound(values), numbers.append)])
+        return numbers[0]
+
+    def insert_late(self, connection: Connection, values: Mapping[str, Any], numbered: Numbered) -> None:
+        """The same, where nobody waits for the number but `numbered`, which is told it now or later."""
+        cache = cache_of(connection)
+        if cache is None:
+            numbered(self.insert(connection, values))
+        else:
+            cache.hold(connection, self, self.made(connection).bound(values), numbered)
+
+    def send(self, connection: Connection, rows: list[tuple[Any, Numbered | None]]) -> None:
+        """Send rows of an insert; each that has a Numbered is told its number."""
+        text, is_sqlite = self.made(connection).text, connection.dialect.name == SQLITE
+        if rows[0][1] is None:
+            many = [row for row, _ in rows]
+            _cursor(connection, text, many if len(many) > 1 else many[0], is_many=len(many) > 1)
+            return
+        cursor = None if is_sqlite else _cursor(connection, text, [row for row, _ in rows], is_many=True, returns=True)
+        for row, numbered in rows:
+            assert numbered is not None, "all rows of a statement are numbered, or none"
+            if cursor is None:
+                numbered(int(_cursor(connection, text, row).lastrowid))
+            else:
+                numbered(int(cursor.fetchone()[0]))
+                cursor.nextset()
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
-        form = self.made(connection)
-        return form.rows(_cursor(connection, form.text, form.bound(values)))
+        form, cache = self.made(connection), cache_of(connection)
+        bound = form.bound(values)
+        if cache is None:
+            return form.rows(_cursor(connection, form.text, bound))
+        key = self, *(bound.values() if isinstance(bound, Mapping) else bound)
+        known = None if form.locks else cache.known(key)
+        if known is None:
+            cache.flush(connection, form.tables)
+            known = form.rows(_cursor(connection, form.text, bound))
+            if form.locks:
+                cache.forget(form.tables)
+                return known
+            cache.remember(key, form.tables, known)
+        return [dict(row) for row in known]
 
     def row(self, connection: Connection, values: Mapping[str, Any]) -> dict[str, Any] | None:
         """The one row of a select by a key, or None."""
@@ -148,11 +200,25 @@ class Found(Generic[T]):
         return found
 
     def _all(self, connection: Connection, values: Mapping[str, Any], *, skips: bool) -> list[T]:
+        form, cache = self._made.made(connection), cache_of(connection)
+        bound = form.bound(values)
+        if cache is None:
+            return self._read(connection, form, bound, skips=skips)
+        key = self, *(bound.values() if isinstance(bound, Mapping) else bound)
+        answer = cache.known(key)
+        if answer is None:
+            cache.flush(connection, form.tables)
+            answer = self._read(connection, form, bound, skips=skips)
+            if not skips:  # one that passes rows over is no answer to who wants them all
+                cache.remember(key, form.tables, answer)
+        return list(answer)
+
+    def _read(self, connection: Connection, form: "_Form", bound: Any, *, skips: bool) -> list[T]:
+        cursor = _cursor(connection, form.text, bound)
         if connection.dialect.name != SQLITE:
-            return list(_values(self._made.rows(connection, values), self._value, skips=skips))
-        known, form = self._known, self._made.made(connection)
-        found: list[T] = []
-        for row in _cursor(connection, form.text, form.bound(values)).fetchall():
+            return list(_values(form.rows(cursor), self._value, skips=skips))
+        known, found = self._known, list[T]()
+        for row in cursor.fetchall():
             value = known.get(row)
             if value is None:
                 try:
@@ -255,10 +321,11 @@ class Unreadable:
 class Upsert:
     """An insert that changes these columns of the row that has the same key; made once, run on either database."""
 
-    __slots__ = ("_by_dialect", "_parts")
+    __slots__ = ("_by_dialect", "_is_late", "_parts")
 
-    def __init__(self, table: Table, key: Sequence[str], changed: Sequence[str]) -> None:
-        self._parts = table, tuple(key), tuple(changed)
+    def __init__(self, table: Table, key: Sequence[str], changed: Sequence[str], *, is_late: bool = False) -> None:
+        """is_late: as of Made."""
+        self._parts, self._is_late = (table, tuple(key), tuple(changed)), is_late
         self._by_dialect: dict[str, Made] = {}
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> None:
@@ -274,22 +341,33 @@ class Upsert:
         if dialect == SQLITE:
             of_sqlite = sqlite.insert(table)
             new = {name: of_sqlite.excluded[name] for name in changed}
-            return Made(of_sqlite.on_conflict_do_update(index_elements=key, set_=new), (*key, *changed))
+            statement: Insert = of_sqlite.on_conflict_do_update(index_elements=key, set_=new)
+            return Made(statement, (*key, *changed), is_late=self._is_late)
         from sqlalchemy.dialects import postgresql  # a tenth of a second, which who stays with SQLite need not wait for
 
         of_postgresql = postgresql.insert(table)
         new = {name: of_postgresql.excluded[name] for name in changed}
-        return Made(of_postgresql.on_conflict_do_update(index_elements=key, set_=new), (*key, *changed))
+        made = of_postgresql.on_conflict_do_update(index_elements=key, set_=new)
+        return Made(made, (*key, *changed), is_late=self._is_late)
 
 
 class _Form:
-    """A statement as a driver takes it: its text, the order of its values, and their conversion both ways."""
+    """A statement as a driver takes it: its text, the order of its values, and their conversion both ways. tables: that
+    it names; changed: in which rows may change; locks: it locks rows, of which nothing read before may be believed."""
 
-    __slots__ = ("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write", "text")
+    __slots__ = (
+        *("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write"),
+        *("changed", "locks", "tables", "text"),
+    )
 
     def __init__(self, statement: Statement, columns: Sequence[str], dialect: Dialect) -> None:
         compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
+        self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
+        self.changed = frozenset[str]()
+        if not isinstance(statement, Select):
+            name = statement.table.name
+            self.changed = below(name) if isinstance(statement, Delete) else frozenset({name})
         self._is_named = not compiled.positional
         self._names: tuple[str, ...] = tuple(compiled.bind_names.values() if self._is_named else compiled.positiontup)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
@@ -326,7 +404,7 @@ class _Form:
 
 
 def _size(row: Sequence[Any]) -> int:
-    return sum(len(value) for value in row if isinstance(value, str | bytes))
+    return sum([len(value) for value in row if type(value) is str or type(value) is bytes])
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:
@@ -334,12 +412,24 @@ def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tu
     return tuple((place, convert) for place, convert in pairs if convert is not None)
 
 
-def _cursor(connection: Connection, text: str, values: Sequence[Any] | Mapping[str, Any]) -> Any:
-    """Let the driver run it; raises what SQLAlchemy would, and as there a connection that is lost is not used again."""
+def _cursor(
+    connection: Connection,
+    text: str,
+    values: Sequence[Any] | Mapping[str, Any],
+    *,
+    is_many: bool = False,
+    returns: bool = False,
+) -> Any:
+    """Let the driver run it; raises what SQLAlchemy would, and as there a connection that is lost is not used again.
+    is_many: for each of these values; returns: with what each gives back."""
     driver: Any = connection.connection.driver_connection
     errors: Any = connection.dialect.loaded_dbapi
     try:
-        return driver.cursor().execute(text, values)
+        cursor = driver.cursor()
+        if not is_many:
+            return cursor.execute(text, values)
+        cursor.executemany(text, values, **({"returning": True} if returns else {}))
+        return cursor
     except errors.Error as error:
         is_lost = connection.dialect.is_disconnect(error, driver, None)
         if is_lost:

@@ -3,8 +3,7 @@
 Rows go in and out as values of `model.py`.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -32,7 +31,9 @@ _MINE: Final = Made(
     select(leader.c.epoch).where(leader.c.epoch == bindparam("mine")).with_for_update(read=True, key_share=True)
 )
 _LAST_CHAIN: Final = select(audit.c.chain).order_by(audit.c.number.desc()).limit(1)
-_ADD_AUDIT: Final = Made(insert(audit), ("at_ns", "epoch", "actor", "action", "subject", "reason", "fields", "chain"))
+_ADD_AUDIT: Final = Made(
+    insert(audit), ("at_ns", "epoch", "actor", "action", "subject", "reason", "fields", "chain"), is_late=True
+)
 _RUNNING: Final = Found(
     select(operations).where(
         operations.c.subject == bindparam("wanted"), operations.c.state == OperationState.RUNNING.value
@@ -40,7 +41,7 @@ _RUNNING: Final = Found(
     lambda row: _operation(row),
     attrgetter("id"),
 )
-_ADD_OPERATION: Final = Made(insert(operations), operations.c.keys())
+_ADD_OPERATION: Final = Made(insert(operations), operations.c.keys(), is_late=True)
 _GET_OPERATION: Final = Made(select(operations).where(operations.c.id == bindparam("wanted")))
 _FINISH: Final = Made(
     update(operations).where(
@@ -51,7 +52,7 @@ _FINISH: Final = Made(
 WALK_ROWS: Final = 1_000
 """Entries of the audit log that are read at a time."""
 _ADD_EVENT: Final = Made(insert(events), ("id", "at_ns", "kind", "actor", "text", "fields"))
-_ADD_SUBJECT: Final = Made(insert(event_subjects), ("subject", "event_number"))
+_ADD_SUBJECT: Final = Made(insert(event_subjects), ("subject", "event_number"), is_late=True)
 
 
 class Repository:
@@ -206,8 +207,8 @@ class AuditRepository(Repository):
 class EventRepository(Repository):
     """The events of all resources, each with the subjects it concerns."""
 
-    def append(self, event: EventRow) -> EventRow:
-        """Add one event; returns it with its number."""
+    def append(self, event: EventRow, numbered: Callable[[int], None] = lambda _: None) -> None:
+        """Add one event. numbered: is told its number once it has one, before the commit."""
         values = {
             "id": event.id,
             "at_ns": event.at_ns,
@@ -216,10 +217,13 @@ class EventRepository(Repository):
             "text": event.text,
             "fields": dict(event.fields),
         }
-        number = _ADD_EVENT.insert(self._connection, values)
-        rows = [{"subject": subject, "event_number": number} for subject in dict.fromkeys(event.subjects)]
-        _ADD_SUBJECT.run_all(self._connection, rows)
-        return replace(event, number=number)
+
+        def add_subjects(number: int) -> None:
+            rows = [{"subject": subject, "event_number": number} for subject in dict.fromkeys(event.subjects)]
+            _ADD_SUBJECT.run_all(self._connection, rows)
+            numbered(number)
+
+        _ADD_EVENT.insert_late(self._connection, values, add_subjects)
 
     def newest(
         self,

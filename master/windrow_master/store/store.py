@@ -16,6 +16,7 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
+from windrow_master.store.cache import cache_of, cached, watch
 from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -100,6 +101,7 @@ class Store:
         disk_space: watches the disks, and has space to give away; without it nothing is full until a write says so.
         """
         self._engines = engines
+        watch(engines.writer)
         self._clock = clock
         self._rng = rng
         self._executor = executor
@@ -329,7 +331,7 @@ class Store:
 
     def _read(self, fn: Callable[[UnitOfWork], T]) -> T:
         try:
-            with self._engines.reader.begin() as connection:
+            with self._engines.reader.begin() as connection, cached(connection):
                 return fn(self._made(connection, None))
         except (OperationalError, InternalError) as error:
             raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
@@ -363,7 +365,7 @@ class Store:
     def _transact(self, jobs: list[_Job]) -> None:
         if self._broken is not None:
             raise StorageFailed(self._broken)
-        with self._engines.writer.connect() as connection:
+        with self._engines.writer.connect() as connection, cached(connection):
             transaction = connection.begin()
             try:
                 self._check_epoch(connection)
@@ -410,6 +412,8 @@ class Store:
         unit.origin = job.origin
         try:
             job.result = job.function(unit)
+            if (cache := cache_of(connection)) is not None:
+                cache.flush(connection)
         except Exception as error:
             if isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error) or is_damage(error)):
                 raise

@@ -6,6 +6,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
@@ -13,6 +14,7 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
 
+from windrow_master.store.cache import cache_of
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.prepared import say
@@ -43,20 +45,26 @@ DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, Pendi
 class Part:
     """A part of a transaction that may fail alone. SQLAlchemy's own costs three times as much, and runs per record."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_cache", "_connection")
 
     def __init__(self, connection: Connection) -> None:
-        """Begin it."""
-        self._connection = connection
+        """Begin it, after all that was asked for before."""
+        self._connection, self._cache = connection, cache_of(connection)
+        if self._cache is not None:
+            self._cache.flush(connection)
         say(connection, "SAVEPOINT part")
 
     def keep(self) -> None:
-        """End it; it is now as good as the rest of the transaction."""
+        """End it; it is now as good as the rest of the transaction. Raises what its last statements do."""
+        if self._cache is not None:
+            self._cache.flush(self._connection)
         say(self._connection, "RELEASE SAVEPOINT part")
 
     def undo(self) -> None:
         """End it as if it had not been. Raises StorageFailed, and lets nothing more be done, where the database ended
         the whole transaction or is gone: what came after would be committed by itself."""
+        if self._cache is not None:
+            self._cache.drop()
         try:
             say(self._connection, "ROLLBACK TO SAVEPOINT part")
             say(self._connection, "RELEASE SAVEPOINT part")
@@ -122,12 +130,12 @@ class UnitOfWork:
         part = Part(self.connection)
         try:
             yield
+            part.keep()
         except BaseException:
             del self.callbacks[callbacks:], self.told[told:]
             self.chain.value = chain
             part.undo()
             raise
-        part.keep()
 
     def audit(
         self, actor: str, action: str, subject: str, reason: str = "", fields: Mapping[str, str] | None = None
@@ -144,7 +152,7 @@ class UnitOfWork:
         text: str,
         fields: Mapping[str, str] | None = None,
         actor: str = "",
-    ) -> EventRow:
+    ) -> None:
         """Write an event for the pages of its subjects; it is told to open streams after the commit."""
         row = EventRow(
             0,
@@ -156,9 +164,13 @@ class UnitOfWork:
             actor,
             fields or {},
         )
-        row = self.events.append(row)
-        self.told.append(row)
-        return row
+        told, place = self.told, len(self.told)
+        told.append(row)
+
+        def numbered(number: int) -> None:
+            told[place] = replace(row, number=number)
+
+        self.events.append(row, numbered)
 
     def operation(self, kind: str, subject: str, account_id: AccountId, begun_by: str) -> Operation:
         """Begin a long action: the value that a 202 answers with. begun_by: the actor, who may read it, too."""

@@ -11,7 +11,8 @@ from windrow_proto.errors import Unavailable
 
 
 async def _note(api: Api, kind: str, subject: str = "host_1") -> int:
-    return await api.services.store.write(lambda uow: uow.event(kind, [subject], kind).number, name="note")
+    await api.services.store.write(lambda uow: uow.event(kind, [subject], kind), name="note")
+    return (await api.services.store.read(lambda uow: uow.events.newest(subject, limit=1)))[0].number
 
 
 async def _take(messages, count: int) -> list[sse.Message]:

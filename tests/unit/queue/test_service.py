@@ -143,6 +143,9 @@ class Fleet:
         host = self.hosts[host_id]
         return host.cards - held >= entry.need.cards and (not entry.need.pools or host.pool in entry.need.pools)
 
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        return ()
+
     async def tell(self, entry_ids: Sequence[str], said: str) -> None:
         self.told |= dict.fromkeys(entry_ids, said)
 

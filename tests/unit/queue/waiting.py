@@ -59,6 +59,9 @@ class FullSource:
     async def place(self, entry: Entry, closed: frozenset[str]) -> Started | Refused:
         return Refused("No host has a free GPU.")
 
+    async def place_copies(self, entries: Sequence[Entry], closed: frozenset[str]) -> Sequence[Started]:
+        return ()
+
     async def tell(self, entry_ids: Sequence[str], said: str) -> None:
         self.told |= dict.fromkeys(entry_ids, said)
 

@@ -13,13 +13,18 @@ from windrow_master.hybrid.purchases.model import BackendRow, Buyer, Caps, Cost,
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.purchases.tables import backends, buyers, purchase_costs, purchases
 from windrow_master.prices.offers import Kind
-from windrow_master.store.prepared import page, readable
+from windrow_master.store.prepared import Made, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import Microcents
 
 _OWN: Final = ("purchase_id", "backend", "account_id", "state", "machine_id", "host_id")
 """Fields with a column of their own; the record has the others."""
+_LIVING_HOSTS: Final = Made(
+    select(purchases.c.living_host, purchases.c.account_id, purchases.c.kept_for).where(
+        purchases.c.living_host.is_not(None)
+    )
+)
 
 
 class BackendRepository(Repository):
@@ -76,9 +81,8 @@ class PurchaseRepository(Repository):
     def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId, str]]:
         """The hosts of living purchases, of these alone where they are given, for whose work each is, and for which
         entry of the queue it is kept; empty: for none."""
-        query = select(purchases.c.living_host, purchases.c.account_id, purchases.c.kept_for)
-        rows = self._connection.execute(query.where(purchases.c.living_host.is_not(None)))
-        found = [(HostId(row.living_host), AccountId(row.account_id), row.kept_for or "") for row in rows]
+        rows = _LIVING_HOSTS.rows(self._connection, {})
+        found = [(HostId(one["living_host"]), AccountId(one["account_id"]), one["kept_for"] or "") for one in rows]
         return found if hosts is None or not found else [one for one in found if one[0] in frozenset(hosts)]
 
     def kept_for(self, entry_id: str) -> HostId | None:

@@ -377,6 +377,8 @@ class PurchaseService:
 
     def place_of(self, uow: UnitOfWork, question: PlaceOf) -> AttemptPlace | None:
         """The place that a host is, where it was bought."""
+        if all(host_id != question.host_id for host_id, _, _ in uow[PurchaseRepository].of_hosts()):
+            return None
         purchase = uow[PurchaseRepository].of_host(question.host_id)
         return (
             None if purchase is None else place_at(purchase.backend, purchase.offer, purchase_id=purchase.purchase_id)
