@@ -70,9 +70,9 @@ async def test_a_cluster_runs_on_a_nominated_host_and_the_record_says_how_it_was
 async def test_what_a_creation_reads_and_writes_does_not_grow_with_the_fleet(tmp_path: Path, monkeypatch):
     run, seen = prepared._cursor, list[str]()
 
-    def cursor(connection, text, values):
+    def cursor(connection, text, values, **how):
         seen.append(text)
-        return run(connection, text, values)
+        return run(connection, text, values, **how)
 
     monkeypatch.setattr(prepared, "_cursor", cursor)
     with market_world(tmp_path) as m:
