@@ -77,7 +77,7 @@ async def test_a_renewal_that_crashes_keeps_no_other_lease_from_being_renewed(pa
     bad, good = await pair.workload(HOST), await pair.workload(OTHER)
     planted(monkeypatch, pair.opened.market, "renew", bad.workload_id)
     for _ in range(CRASHES_MAX):
-        found = await pair.opened.clusters.renewals()
+        found = await pair.opened.clusters.running.renewals()
         assert [lease.workload_id for leases in found.values() for lease in leases] == [good.workload_id]
     await told(pair, bad.cluster_id)
 
@@ -288,7 +288,7 @@ async def test_a_row_that_cannot_be_read_ends_no_list_and_no_loop(
     await pair.jobs.controller.tick()
     await pair.services.queue.tick()
     await pair.opened.clusters.tick()
-    await pair.opened.clusters.renewals()
+    await pair.opened.clusters.running.renewals()
     await pair.opened.fleet.tick()
     for path in ("jobs", "clusters", "commands", "receipts", "hosts", "operations"):
         answer = await pair.client.get(f"/api/v1/{path}", params={"limit": "1"})

@@ -76,7 +76,7 @@ async def test_a_host_that_is_deaf_to_the_delete_gets_nothing_for_it_and_its_ren
     for number in range(60):
         m.clock.advance(10 * SECOND)
         signs(m, spec, number + 1, (number + 1) * 10 * SECOND + 5 * SECOND)
-        await m.clusters.renewals()
+        await m.clusters.running.renewals()
         await m.clusters.tick()
     rental = m.rental(cluster_id)
     assert rental.state is RentalState.CLOSED and rental.charged <= most(m, cluster_id, 5 * SECOND)
@@ -114,7 +114,7 @@ async def test_a_budget_and_a_duration_hold_against_a_liar_who_may_not_even_say_
             signs(m, spec, number + 1, 10**14 + number, started_wall_ns=number)
             await m.clusters.tick()
             if number % 6 == 0:
-                await m.clusters.renewals()
+                await m.clusters.running.renewals()
             if (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING:
                 break
         bound = budget if wish_ns is None else most(m, cluster_id, wish_ns + 5 * SECOND)

@@ -159,7 +159,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(fleet_says.ReceiptTaken, lambda uow, it: life.on_receipt(uow, it.host_id, it.receipt, it.sealed))
     on(fleet_says.LinkChanged, lambda uow, it: life.on_host_link(uow, it.host_id, it.state))
     on(fleet_says.SlotsLost, lambda uow, it: life.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
-    answers(store, fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    answers(store, fleet_says.DesiredOn, lambda uow, it: clusters.running.desired(uow, it.host_id))
     on(market_says.LimitsChanged, lambda uow, it: clusters.look_again(uow, it.cluster_ids))
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)

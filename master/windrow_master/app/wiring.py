@@ -586,7 +586,7 @@ class _Parts:
             accesses=self.trunk_accesses,
             routes=self.routes,
             identities=self.identities,
-            renewals=self.clusters.renewals,
+            renewals=self.clusters.running.renewals,
             open_service=self.open_service,
             on_welcome=self.trials.on_hello,
             exchange_key=self.settings.exchange_key,
@@ -736,7 +736,7 @@ def _register(parts: _Parts) -> None:
     messages.on(fleet_says.LinkChanged, lambda uow, it: lifecycle.on_host_link(uow, it.host_id, it.state))
     messages.on(fleet_says.SlotsLost, lambda uow, it: lifecycle.on_slots_lost(uow, it.host_id, it.slot_ids, it.reason))
     messages.on(fleet_says.HostLeaving, lambda uow, it: parts.jobs.handovers.host_leaving(uow, it))
-    messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.desired(uow, it.host_id))
+    messages.answer(fleet_says.DesiredOn, lambda uow, it: clusters.running.desired(uow, it.host_id))
     messages.answer(fleet_says.HasHad, lambda uow, it: lifecycle.had(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.Holds, lambda uow, it: lifecycle.holds(uow, it.host_id, it.workload_id))
     messages.answer(fleet_says.ClusterOf, lambda uow, it: lifecycle.cluster_of(uow, it.host_id, it.workload_id))

@@ -1,5 +1,5 @@
-"""The clusters' service: plan, create, delete, read; leases for the hosts, desired state for reconcile, and time
-limits.
+"""The clusters' service: plan, create, delete, read; and time limits; what
+hosts are told is running.py's.
 
 Creating is one unit of work: the key of the request, the plan, the hold, the slots, the rows and the command commit
 together or not at all. What happens afterwards is controller.py's, reaching into a workload network/workload_io.py's.
@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from windrow_master.clusters import end_limits, environments, quota_use, stopping
 from windrow_master.clusters.ceilings import Ceilings
 from windrow_master.clusters.controller import CREATE_KIND, DELETE_KIND, START_KIND, STOP_KIND, ClusterLifecycle
+from windrow_master.clusters.copies import Copies
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.clusters.due import DueClusters
 from windrow_master.clusters.kinds import box
@@ -34,24 +35,21 @@ from windrow_master.clusters.model import (
     ClusterPhase,
     ClusterRequest,
     NetworkMode,
-    Workload,
-    WorkPhase,
 )
 from windrow_master.clusters.needs import DearerHere, Evict, Look, Needs, Ready, Refused
 from windrow_master.clusters.nominations import Nominations
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
-from windrow_master.clusters.reports import has_results
 from windrow_master.clusters.repository import ClusterRepository, TrafficRepository, WorkloadRepository
 from windrow_master.clusters.request import checked, digest
 from windrow_master.clusters.resize import Resizer
-from windrow_master.clusters.snapshot import Missed, Placer
+from windrow_master.clusters.running import RunningWork
+from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.start import Starter, names
 from windrow_master.clusters.states import HOLDING
 from windrow_master.clusters.topology import PeerLink, Reachability
 from windrow_master.clusters.views import ClusterView, Preview, public_ports
 from windrow_master.clusters.waiting import WaitingClusters, principal_of
-from windrow_master.fleet.model import DesiredWorkload
 from windrow_master.fleet.service import FleetService
 from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
@@ -60,7 +58,7 @@ from windrow_master.market import spending
 from windrow_master.market.classes import MachineClass, Wanted
 from windrow_master.market.lookup import charged
 from windrow_master.market.model import PROOF_ACCOUNT, Offer
-from windrow_master.market.service import LEASE_NS, MarketService, Renewal
+from windrow_master.market.service import MarketService
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Decision, Placement, Refusal, Verdict
 from windrow_master.queue import quotas
@@ -80,10 +78,8 @@ from windrow_proto.errors import (
     NotFound,
     QuotaExceeded,
     Unavailable,
-    WindrowError,
 )
 from windrow_proto.ids import AccountId, ClusterId, HostId
-from windrow_proto.model import LeaseRenewal
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import RegistryLogin, SealKey
 from windrow_proto.service_names import service_url
@@ -100,20 +96,6 @@ _SEES_ALL: Final = frozenset({Role.OPERATOR, Role.AUDITOR})
 _ENDS_ALL: Final = frozenset({Role.OPERATOR})
 ENDED_BY_OPERATOR: Final = "an operator of this market ended it"
 """The reason that a renter reads; the audit log has the operator's account."""
-_RENEWED: Final = frozenset(
-    {
-        *(WorkPhase.PENDING, WorkPhase.PREPARING, WorkPhase.WAITING_VOLUMES, WorkPhase.WAITING_FILES),
-        *(WorkPhase.WAITING_MEMBERS, WorkPhase.RUNNING),
-    }
-)
-
-
-class _Cut(Exception):
-    """Of several copies this one does not start."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
 
 class ClusterService:
@@ -160,6 +142,8 @@ class ClusterService:
         self.lifecycle = ClusterLifecycle(fleet, market, self._changed, self.touch, queue.drop)
         self.waiting = WaitingClusters(store, queue, seal_key, self.lifecycle, self._place_waiting)
         mender = Mender(market, self._meeter, self._launcher, self.lifecycle)
+        self.running = RunningWork(store, fleet, market, self._faults)
+        self.copies = Copies(store, self.nominations, self)
         self._due = DueClusters(store, clock, market, self.lifecycle, mender, proofs, reachability, self._faults)
         self._resizer = Resizer(market, self._meeter, self._launcher, self.lifecycle, self._ceilings)
 
@@ -304,7 +288,7 @@ class ClusterService:
             who = principal_of(cluster, uow.now_wall_ns)
             after = self._starter.again(uow, cluster, ready, who, None)
             uow[ClusterRepository].save(after)
-            self._tell_start(uow, who, after, ready.found, "cluster.place")
+            self.tell_start(uow, who, after, ready.found, "cluster.place")
             return self._view(uow, after)
 
         if (cluster := await self._store.read(waits)) is None:
@@ -436,7 +420,7 @@ class ClusterService:
             if known is not None:
                 return self._again(uow, principal, request, known)
             out = uow.ask(HostsKept((key or "").partition("/")[0])) | but
-            made = self._new(uow, principal, request, key, is_proof, login, budget, among, out)
+            made = self.new(uow, principal, request, key, is_proof, login, budget, among, out)
             return self._starts(uow, principal, *made, CREATE_KIND) if isinstance(made, tuple) else made
 
         return await self.nominations.placed(
@@ -447,7 +431,7 @@ class ClusterService:
             but=but,
         )
 
-    def _new(
+    def new(
         self,
         uow: UnitOfWork,
         principal: Principal,
@@ -460,7 +444,8 @@ class ClusterService:
         but: frozenset[HostId],
         like: ClusterRequest | None = None,
     ) -> tuple[Cluster, Placement] | Needs:
-        """like: as of `_admitted`."""
+        """A cluster with its place, rented and not started. like: one within its limits that differs in its
+        environment alone; None: all is checked."""
         cluster_id, asked = self._admitted(uow, principal, request, login, is_proof=is_proof, like=like)
         ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
         if not isinstance(ready, Ready):
@@ -470,44 +455,6 @@ class ClusterService:
         uow[ClusterRepository].add(cluster, key, self._digest(request))
         self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
         return cluster, ready.found
-
-    async def create_copies(
-        self,
-        principal: Principal,
-        copies: Sequence[tuple[str, ClusterRequest]],
-        made: Callable[[UnitOfWork, int, Cluster, Placement], None],
-        budget: Microcents | None,
-    ) -> Sequence[tuple[Cluster, Placement]]:
-        """Rent and start copies of a request, each under its key, as `create` does one after another, in one
-        transaction. Returns those from the first on that have a place, and whatever else they need; of the others
-        nothing is changed. made: called in the transaction with the number of each."""
-
-        def change(uow: UnitOfWork, among: Sequence[Nominated | None]) -> list[tuple[Cluster, Placement]]:
-            known, found = uow[ClusterRepository].keys(principal.account_id, [key for key, _ in copies]), []
-            out = uow.ask(HostsKept(""))
-            for number, ((key, request), hosts) in enumerate(zip(copies, among, strict=False)):
-                try:
-                    like = found[0][0].request if found else None
-                    new = self._new(uow, principal, request, key, False, None, budget, hosts, out, like)
-                    if key in known or not isinstance(new, tuple):
-                        raise _Cut(number)
-                    self._tell_start(uow, principal, *new, CREATE_KIND)
-                    uow.operation(CREATE_KIND, new[0].cluster_id, principal.account_id, principal.actor)
-                    made(uow, number, *new)
-                except (WindrowError, Missed) as error:
-                    raise _Cut(number) from error
-                found.append(new)
-            return found
-
-        async def act(among: Sequence[Nominated | None]) -> Sequence[tuple[Cluster, Placement]]:
-            while among:
-                try:
-                    return await self._store.write(partial(change, among=among), name="cluster.create")
-                except _Cut as cut:  # all of it is undone: once more without this one and those after it
-                    among = among[: cut.number]
-            return ()
-
-        return await self.nominations.placed_copies(principal.account_id, copies[0][1], len(copies), act)
 
     def _admitted(
         self,
@@ -543,11 +490,12 @@ class ClusterService:
     def _starts(
         self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str
     ) -> tuple[Operation, ClusterView]:
-        self._tell_start(uow, principal, cluster, found, kind)
+        self.tell_start(uow, principal, cluster, found, kind)
         operation = uow.operation(kind, cluster.cluster_id, principal.account_id, principal.actor)
         return operation, self._view(uow, cluster)
 
-    def _tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
+    def tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
+        """Write down that it starts, and let it."""
         cluster_id, hosts = cluster.cluster_id, [member.host_id for member in found.members]
         slots = ",".join(slot_id for member in found.members for slot_id in member.slot_ids)
         uow.audit(principal.actor, kind, cluster_id, "asked for", {"host": ",".join(hosts), "slots": slots})
@@ -732,48 +680,6 @@ class ClusterService:
     async def starts(self) -> Sequence[tuple[str, int]]:
         """The latest starts on real hosts: the tier, and the nanoseconds from the request to the start."""
         return await self._store.read(lambda uow: uow[ClusterRepository].starts(STARTS_KNOWN, START_LONGEST_NS))
-
-    # --- what the fleet asks -----------------------------------------------------------------------------------------
-
-    def desired(self, uow: UnitOfWork, host_id: HostId) -> tuple[DesiredWorkload, ...]:
-        """Return the workloads that should be on a host: all that still holds slots there, and whether it is meant
-        to run."""
-        found = []
-        for workload in uow[WorkloadRepository].held_on(host_id):
-            cluster = uow[ClusterRepository].get(workload.cluster_id)
-            lives = cluster is not None and cluster.phase in HOLDING and workload.phase is not WorkPhase.FAILED
-            lives = (lives and workload.is_member) or has_results(workload)
-            found.append(DesiredWorkload(workload.workload_id, workload.slots, lives))
-        return tuple(found)
-
-    async def renewals(self) -> dict[HostId, tuple[LeaseRenewal, ...]]:
-        """Renew the leases of all that runs on hosts that are Online, and of what has ended there until its results are
-        in; send what this returns to each of them."""
-
-        def renew(uow: UnitOfWork) -> dict[HostId, tuple[LeaseRenewal, ...]]:
-            found: dict[HostId, tuple[LeaseRenewal, ...]] = {}
-            for workload in uow[WorkloadRepository].held():
-                with self._faults.around(workload.cluster_id, "renew"), uow.attempt():
-                    lease = self._renewed(uow, workload)
-                    if lease is not None:
-                        found[workload.host_id] = (*found.get(workload.host_id, ()), lease)
-            return found
-
-        if not await self._store.read(lambda uow: bool(uow[WorkloadRepository].held())):
-            return {}
-        return await self._store.write(renew, name="cluster.renew")
-
-    def _renewed(self, uow: UnitOfWork, workload: Workload) -> LeaseRenewal | None:
-        if workload.delete_command is not None or not self._fleet.hosts.is_online(uow, workload.host_id):
-            return None
-        renewal = None
-        if workload.phase in _RENEWED:
-            renewal = self._market.renew(uow, workload.workload_id)
-        elif has_results(workload):  # it costs nothing
-            renewal = Renewal(workload.workload_id, LEASE_NS, LEASE_NS)
-        if renewal is None:
-            return None
-        return LeaseRenewal(workload.workload_id, renewal.lease_ns, renewal.paid_ns, workload.token)
 
     async def tick(self) -> None:
         """Do what is due by time alone (due.py), every 5 s; at first put what waits into the queue."""

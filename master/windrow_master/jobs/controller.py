@@ -308,7 +308,7 @@ class JobController:
             versions[job.job_id] = self._transitions.begin(uow, job, attempt).version
 
         who, budget = principal_of(jobs[0], self._clock), jobs[0].request.budget
-        done = await self._clusters.create_copies(who, copies, made, budget)
+        done = await self._clusters.copies.create(who, copies, made, budget)
         self._placed.update({job.job_id: versions[job.job_id] for job in jobs[: len(done)]})
         return done
 

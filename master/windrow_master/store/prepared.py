@@ -78,7 +78,7 @@ class Made:
         self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
-        self.table: str = "" if isinstance(statement, Select) else statement.table.name
+        self.table = "" if isinstance(statement, Select) else _changed_by(statement)
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
@@ -351,6 +351,12 @@ class Upsert:
         return Made(made, (*key, *changed), is_late=self._is_late)
 
 
+def _changed_by(statement: Insert | Update | Delete) -> str:
+    table = statement.table
+    assert isinstance(table, Table), "no statement of ours changes anything else"
+    return table.name
+
+
 class _Form:
     """A statement as a driver takes it: its text, the order of its values, and their conversion both ways. tables: that
     it names; changed: in which rows may change; locks: it locks rows, of which nothing read before may be believed."""
@@ -366,7 +372,7 @@ class _Form:
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
         self.changed = frozenset[str]()
         if not isinstance(statement, Select):
-            name = statement.table.name
+            name = _changed_by(statement)
             self.changed = below(name) if isinstance(statement, Delete) else frozenset({name})
         self._is_named = not compiled.positional
         self._names: tuple[str, ...] = tuple(compiled.bind_names.values() if self._is_named else compiled.positiontup)

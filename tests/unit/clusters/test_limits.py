@@ -45,7 +45,7 @@ async def later(m, span_ns):
     while span_ns > 0:
         m.clock.advance(min(span_ns, 20 * MINUTE))
         span_ns -= 20 * MINUTE
-        await m.clusters.renewals()
+        await m.clusters.running.renewals()
     await m.clusters.tick()
 
 
@@ -177,10 +177,10 @@ async def test_a_budget_is_not_charged_more_than_it_is_where_the_master_came_too
     cluster_id, spec = await m.running(budget=Microcents(CENT))
     price = (await m.cluster(cluster_id)).price_per_hour
     late_s = 2 * CENT * 3600 / price
-    await m.clusters.renewals()
+    await m.clusters.running.renewals()
     for number in range(2, 6):
         m.receipt(spec, number, late_s * (number - 1) / 4)
-        await m.clusters.renewals()
+        await m.clusters.running.renewals()
     assert m.rental(cluster_id).charged == CENT
     await m.clusters.tick()
     assert (await phase(m, cluster_id))[1] == "its budget of 0.01 would be passed"

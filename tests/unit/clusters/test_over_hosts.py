@@ -390,7 +390,7 @@ async def test_a_replaced_member_is_not_wanted_on_its_host_any_more(m):
     lost = by_rank(view)[1]
     lose(m, lost.host_id)
     await m.clusters.tick()
-    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, lost.host_id))
+    (wanted,) = m.read(lambda uow: m.clusters.running.desired(uow, lost.host_id))
     assert not wanted.should_run
     workload = m.read(lambda uow: uow[WorkloadRepository].get(lost.workload_id))
     assert workload.delete_command is not None and workload.phase is WorkPhase.RUNNING

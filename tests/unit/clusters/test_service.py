@@ -170,14 +170,14 @@ async def test_what_has_ended_is_wanted_on_its_host_until_its_results_are_in_and
     cluster_id, spec = await m.running()
     m.receipt(spec, 2, 1, final=True, end_reason="exited", exit_code=0)
     m.report(spec, WorkloadPhase.EXITED, exit_code=0)
-    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
-    (renewal,) = (await m.clusters.renewals())[HOST]
+    (wanted,) = m.read(lambda uow: m.clusters.running.desired(uow, HOST))
+    (renewal,) = (await m.clusters.running.renewals())[HOST]
     assert wanted.should_run and renewal.paid_ns == renewal.lease_ns == LEASE_NS
     for _ in range(2):
         kept = Results(m.clock.wall_ns(), 5, False, None, "files: its disk is gone")
         m.write(lambda uow, kept=kept: m.clusters.lifecycle.keep_results(uow, spec.workload_id, kept))
     assert (await m.cluster(cluster_id)).reason == "exit 0; not kept: rank 0 on host_a: files: its disk is gone"
-    assert len(m.commands(CommandKind.DELETE)) == 1 and await m.clusters.renewals() == {}
+    assert len(m.commands(CommandKind.DELETE)) == 1 and await m.clusters.running.renewals() == {}
     m.report(spec, WorkloadPhase.GONE)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
     assert set(m.slots().values()) == {"free"}
@@ -329,7 +329,7 @@ async def test_a_renter_hears_once_that_the_funds_run_out_before_they_do(m):
     m.clock.advance(10 * MINUTE)
     m.receipt(spec, 2, 600)
     for _ in range(3):
-        (renewal,) = (await m.clusters.renewals())[HOST]
+        (renewal,) = (await m.clusters.running.renewals())[HOST]
         m.clock.advance(30 * SECOND)
     assert 0 < renewal.paid_ns < renewal.lease_ns
     assert m.events(cluster_id).count("rental.funds_low") == 1
@@ -386,25 +386,25 @@ async def test_a_drained_host_keeps_its_work_and_gets_no_new_one(m):
 
 async def test_desired_is_what_holds_slots_and_whether_it_should_run(m):
     cluster_id, spec = await m.running()
-    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    (wanted,) = m.read(lambda uow: m.clusters.running.desired(uow, HOST))
     assert (wanted.workload_id, wanted.slots, wanted.should_run) == (spec.workload_id, spec.slots, True)
     await m.clusters.delete(principal(), cluster_id)
-    (wanted,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    (wanted,) = m.read(lambda uow: m.clusters.running.desired(uow, HOST))
     assert not wanted.should_run
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
-    assert m.read(lambda uow: m.clusters.desired(uow, HOST)) == ()
+    assert m.read(lambda uow: m.clusters.running.desired(uow, HOST)) == ()
 
 
 async def test_leases_are_renewed_while_the_host_is_online_and_the_work_lives(m):
     cluster_id, spec = await m.running()
-    (renewal,) = (await m.clusters.renewals())[HOST]
+    (renewal,) = (await m.clusters.running.renewals())[HOST]
     assert (renewal.workload_id, renewal.token, renewal.lease_ns) == (spec.workload_id, 1, 30 * MINUTE)
     m.link(LinkEvent.SILENT)
-    assert await m.clusters.renewals() == {}
+    assert await m.clusters.running.renewals() == {}
     m.link(LinkEvent.HEARD)
-    assert HOST in await m.clusters.renewals()
+    assert HOST in await m.clusters.running.renewals()
     await m.clusters.delete(principal(), cluster_id)
-    assert await m.clusters.renewals() == {}
+    assert await m.clusters.running.renewals() == {}
 
 
 async def test_two_clusters_do_not_share_a_processor_slot(m):

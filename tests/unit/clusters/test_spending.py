@@ -63,7 +63,7 @@ async def run_for(m, spec, until_s, number, step_s=30):
         seconds += step_s
         m.receipt(spec, number, seconds)
         number += 1
-        await m.clusters.renewals()
+        await m.clusters.running.renewals()
         await m.clusters.tick()
     return number
 
@@ -167,7 +167,7 @@ async def test_no_more_than_a_limit_is_charged_however_late_the_end_comes_and_wh
     for number in range(2, 14):
         for _, spec, host_id in ids:
             m.receipt(spec, number, number * 600, host_id)
-        await m.clusters.renewals()
+        await m.clusters.running.renewals()
     charged = [m.rental(cluster_id).charged for cluster_id, *_ in ids]
     assert sum(charged) == row(m).spent == most, "all of it and no more"
     await m.clusters.tick()

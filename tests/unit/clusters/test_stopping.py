@@ -98,8 +98,8 @@ async def test_what_is_stopped_costs_nothing_and_nothing_of_it_is_looked_at(m):
     m.clock.advance(48 * HOUR)
     await m.clusters.tick()
     assert (await m.cluster(cluster_id)).phase is ClusterPhase.STOPPED
-    assert m.balance() == before and await m.clusters.renewals() == {}
-    assert m.read(lambda uow: m.clusters.desired(uow, HOST)) == ()
+    assert m.balance() == before and await m.clusters.running.renewals() == {}
+    assert m.read(lambda uow: m.clusters.running.desired(uow, HOST)) == ()
     assert (await m.clusters.get(principal(), cluster_id)).ends_at_ns is None
 
 
@@ -242,7 +242,7 @@ async def test_a_host_lost_while_stopping_is_given_up_after_its_lease_and_anothe
     new = m.spec(OTHER)
     m.report(new, WorkloadPhase.RUNNING, OTHER)
     m.link(LinkEvent.HEARD)
-    (left,) = m.read(lambda uow: m.clusters.desired(uow, HOST))
+    (left,) = m.read(lambda uow: m.clusters.running.desired(uow, HOST))
     assert (left.workload_id, left.should_run) == (spec.workload_id, False)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
     assert (await m.cluster(cluster_id)).phase is ClusterPhase.RUNNING

@@ -46,8 +46,7 @@ def _quota(it: World) -> None:
 
 
 def _leases(it: World) -> None:
-    spent = {"spent": Microcents(0), "month": "", "month_spent": Microcents(0), "set_at_ns": 0, "set_by": "test"}
-    limit = SpendingLimit(spender_id=OWNER, account_id=OWNER, name="p", limits=Limits(max_leases=2), **spent)
+    limit = SpendingLimit(OWNER, OWNER, "p", Limits(max_leases=2), Microcents(0), "", Microcents(0), 0, "test")
     it.market.write(lambda uow: uow[LimitRepository].save(limit))
 
 
@@ -102,15 +101,15 @@ async def test_a_copy_that_meets_something_is_left_out_and_the_others_start(tmp_
     async with world(tmp_path) as it:
         jobs = await _submitted(it)
         made: list[str] = []
-        create = it.market.clusters._new
+        create = it.market.clusters.new
 
-        def new(uow, who, request, key, *more):  # type: ignore[no-untyped-def]
+        def new(uow, who, request, key, *more):
             made.append(key)
             if key == attempt_key(jobs[2]) and made.count(key) == 1:
                 raise Conflict("Somebody else took the slot in the meantime.")
             return create(uow, who, request, key, *more)
 
-        it.market.clusters._new = new
+        it.market.clusters.new = new
         await it.tick(3)
         states = [(await it.get(job)).state for job in jobs]
         assert states == [JobState.STARTING] * COPIES

@@ -57,7 +57,7 @@ async def look(opened) -> None:
         for one in (services.jobs.controller, services.results, services.volume_controller):
             one._group = group
             await one.tick()
-    for tick in (services.queue.tick, opened.clusters.tick, opened.clusters.renewals, opened.fleet.tick):
+    for tick in (services.queue.tick, opened.clusters.tick, opened.clusters.running.renewals, opened.fleet.tick):
         await tick()
     await services.proofs.tick()
     await services.verification.tick()

@@ -11,7 +11,7 @@ from sqlalchemy.sql import visitors
 
 from tests.master_support import ManualClock, opened_store
 from windrow_master.app.tables import whole_schema
-from windrow_master.store import prepared
+from windrow_master.store.cache import tables_in
 from windrow_master.store.prepared import Made
 from windrow_master.store.store import Store
 from windrow_master.store.tables import operations
@@ -86,7 +86,12 @@ def test_rows_of_a_table_go_together_and_in_their_order(store: Store, sent: list
 def test_listeners_are_told_the_numbers_that_events_got(store: Store) -> None:
     told = list[int]()
     store.on_event(lambda row: told.append(row.number))
-    store.write_now(lambda uow: [uow.event("kind", ("it",), "said") for _ in range(3)], name="test")
+
+    def change(uow: UnitOfWork) -> None:
+        for _ in range(3):
+            uow.event("kind", ("it",), "said")
+
+    store.write_now(change, name="test")
     assert told == [one.number for one in store.read_now(lambda uow: uow.events.after(0, "it"))]
 
 
@@ -137,4 +142,4 @@ def test_each_statement_knows_the_tables_that_it_names() -> None:
         tables = {one.name for one in visitors.iterate(made._statement) if isinstance(one, Table)}
         if tables and tables <= whole_schema().tables.keys():
             text = str(made._statement.compile())
-            assert tables <= prepared.tables_in(text), text
+            assert tables <= tables_in(text), text
