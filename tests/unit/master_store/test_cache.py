@@ -11,6 +11,7 @@ from sqlalchemy.sql import visitors
 
 from tests.master_support import ManualClock, opened_store
 from windrow_master.app.tables import whole_schema
+from windrow_master.store import prepared
 from windrow_master.store.cache import tables_in
 from windrow_master.store.prepared import Made
 from windrow_master.store.store import Store
