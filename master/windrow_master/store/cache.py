@@ -41,8 +41,10 @@ class Insert(Protocol):
 
 @dataclass(slots=True)
 class Cache:
-    """Of one transaction. Used from one thread."""
+    """Of one transaction. Used from one thread. holds: it may hold rows back; one that only reads refuses each at
+    once."""
 
+    holds: bool = True
     late: dict[Insert, list[tuple[Bound, Numbered | None]]] = field(default_factory=dict)
     _answers: dict[Hashable, list[Any]] = field(default_factory=dict)
     _of_table: dict[str, list[Hashable]] = field(default_factory=dict)
@@ -50,6 +52,9 @@ class Cache:
 
     def hold(self, connection: Connection, insert: Insert, row: Bound, numbered: Numbered | None = None) -> None:
         """Send this row later."""
+        if not self.holds:
+            insert.send(connection, [(row, numbered)])
+            return
         self.late.setdefault(insert, []).append((row, numbered))
         self._late_rows += 1
         self.forget((insert.table,))
@@ -99,9 +104,9 @@ class Cache:
 
 
 @contextmanager
-def cached(connection: Connection) -> Iterator[None]:
-    """Have a cache for the transaction on this connection."""
-    setattr(connection, _KEY, Cache())
+def cached(connection: Connection, *, holds: bool = True) -> Iterator[None]:
+    """Have a cache for the transaction on this connection. holds: as of Cache."""
+    setattr(connection, _KEY, Cache(holds))
     try:
         yield
     finally:

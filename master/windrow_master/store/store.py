@@ -331,7 +331,7 @@ class Store:
 
     def _read(self, fn: Callable[[UnitOfWork], T]) -> T:
         try:
-            with self._engines.reader.begin() as connection, cached(connection):
+            with self._engines.reader.begin() as connection, cached(connection, holds=False):
                 return fn(self._made(connection, None))
         except (OperationalError, InternalError) as error:
             raise StorageFailed(f"The database could not be read: {_reason(error)}.") from error
