@@ -40,10 +40,13 @@ from windrow_proto.units import HOUR, SECOND, Bytes, parse_money
 GOAL: Final = 1.3
 TURNS, TURNS_MIN = 6, 2
 JOBS, JOBS_IN_ROOM = 500, 20
+CPUS: Final = 2
+"""Of a job in the room: the whole machine, or the next job would start beside it."""
 LENGTHS_S: Final = 240.0, 480.0
 """Of the jobs in the room."""
 APART_S: Final = 8.0
 """Between two starts there, so that two processors install one agent after the other."""
+JOB_S: Final = 3_600.0
 WITHIN: Final = 0.15
 LINE: Final = "first line"
 LOOK_S: Final = 0.05
@@ -117,28 +120,30 @@ def ended(market: RoomMarket, purchase_id: str) -> None:
 
 def forecast(market: RoomMarket, seconds: float) -> float:
     """What the product says of work of this length at the provider, in US dollars."""
-    needs = {"gpu_count": 0, "duration_hours_estimated": seconds / 3600}
+    needs = {"gpu_count": 0, "cpu_count": CPUS, "duration_hours_estimated": seconds / 3600}
     answer = market.renter.ask("POST", "/route", {"requirements": needs})
     (place,) = (one for one in answer["recommendations"] if one["backend"] == f"aws/{Kind.ON_DEMAND}")
     return float(place["cost_estimate"]["total"])
 
 
 def in_room(market: RoomMarket, count: int, chance: random.Random) -> list[tuple[float, float]]:
-    """Forecast and cost of so many jobs, each on a machine of its own, side by side."""
+    """Forecast and cost of so many jobs, each on a machine of its own, side by side; without those that came to a
+    machine of another which was free first."""
 
-    def one(number: int) -> tuple[float, float]:
+    def one(number: int) -> tuple[float, float] | None:
         wait_for(lambda: time.monotonic() >= began + number * APART_S, JOIN_S * 10)
         seconds = lengths[number]
         said = forecast(market, seconds)
-        asked = {"argv": ["sleep", f"{seconds:.0f}"], "backend": NAME, "runtime": "process"}
+        asked = {"argv": ["sleep", f"{seconds:.0f}"], "cpus": CPUS, "backend": NAME, "runtime": "process"}
         with market.stack.client() as api:
             job = api.submit_job(asked)[0]["id"]
-        bought = wait_for(lambda: bought_for(market, job), JOIN_S)
-        return said, float(market.until(bought, "gone", within_s=3_600)["spent"])
+            api.wait_job(job, JOB_S)
+        bought = bought_for(market, job)
+        return (said, float(market.until(bought, "gone", within_s=JOB_S)["spent"])) if bought else None
 
     lengths, began = [chance.uniform(*LENGTHS_S) for _ in range(count)], time.monotonic()
     with ThreadPoolExecutor(count) as pool:
-        return list(pool.map(one, range(count)))
+        return [each for each in pool.map(one, range(count)) if each is not None]
 
 
 def simulated(count: int, starts_s: Sequence[float], prices: Path, chance: random.Random) -> list[tuple[float, float]]:
@@ -190,7 +195,7 @@ def measured(folder: Path) -> dict[str, Any]:
         count = max(2, round(JOBS_IN_ROOM * min(1.0, scale())))
         costs = in_room(market, count, chance)
     starts = [one for one, _ in turns]
-    more = simulated(round(JOBS * scale()) - count, starts, folder / "prices", chance)
+    more = simulated(max(0, round(JOBS * scale()) - len(costs)), starts, folder / "prices", chance)
     return {"turns": turns, "room": costs, "simulated": more}
 
 
