@@ -6,6 +6,7 @@ from fastapi import Body, FastAPI, Response
 from fastapi.responses import JSONResponse
 
 from tests.browser.pretend_http import listed, problem
+from tests.browser.pretend_rental import job_of
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.backend_routes import BackendKindOut
 from windrow_master.hybrid.backends.kinds import KINDS
@@ -19,6 +20,10 @@ UNREACHABLE: Json = {
     "said": "This Master listens on 127.0.0.1 alone: no machine outside could join it.",
     "way_out": "Start it with --listen 0.0.0.0 --public and an address that machines outside reach.",
 }
+PLACE = (
+    *("backend", "service", "machine", "region", "zone", "spot"),
+    *("price_per_hour", "currency", "purchase_id", "run_id"),
+)
 ENDED = ("gone", "refused", "never_made")
 
 
@@ -120,6 +125,11 @@ def add_clouds(world: World) -> None:
         ),
         backend("spare"),
     ]
+    spent = {"spent_today": "44.10", "spent_in_all": "112.40", "living": 2}
+    world.buyers += [
+        buyer("aws", per_day="50.00", in_all="200.00", **spent),
+        buyer("aws", "account_2", in_all="25.00"),
+    ]
     host = "host_019a0000-0000-7000-8000-000000000001"
     gone: Json = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
     world.purchases += [
@@ -135,6 +145,7 @@ def add_clouds(world: World) -> None:
 def cloud_routes(app: FastAPI, world: World) -> None:
     """Backends: they are added, capped, checked, swept, stopped and removed; and purchases."""
     _deeds(app, world)
+    _buyer_routes(app, world)
     _purchase_routes(app, world)
 
     @app.get("/api/v1/backend-kinds")
@@ -172,21 +183,6 @@ def cloud_routes(app: FastAPI, world: World) -> None:
 
 
 def _deeds(app: FastAPI, world: World) -> None:
-    @app.get("/api/v1/backends/{name}/buyers")
-    async def buyers(name: str) -> Json:
-        """The projects that may buy there."""
-        one = {
-            "account_id": "account_1",
-            "account": "first account",
-            "per_day": "50.00",
-            "in_all": "200.00",
-            "spent_today": "1.51",
-            "spent_in_all": "12.40",
-            "living": 2,
-            "created_at": at(80_000),
-        }
-        return listed([one] if name == "aws" else [])
-
     @app.get("/api/v1/backends/{name}/offers")
     async def offers(gpu: str | None = None, kind: str | None = None) -> Json:
         return listed([one for one in OFFERS if gpu in (None, one["gpu"]) and kind in (None, one["kind"])])
@@ -210,6 +206,99 @@ def _deeds(app: FastAPI, world: World) -> None:
         for each in living:
             each["state"] = "ending"
         return {"ended": [each["id"] for each in living]}
+
+
+def _buyer_routes(app: FastAPI, world: World) -> None:
+    @app.get("/api/v1/backends/{name}/buyers")
+    async def buyers(name: str) -> Json:
+        return listed([_bare(one) for one in world.buyers if one["backend"] == name])
+
+    @app.put("/api/v1/backends/{name}/buyers/{account}")
+    async def allow(name: str, account: str, body: Json = Body()) -> Json:
+        made = buyer(name, account, **body)
+        _drop(name, account)
+        world.buyers.append(made)
+        return _bare(made)
+
+    @app.delete("/api/v1/backends/{name}/buyers/{account}")
+    async def disallow(name: str, account: str) -> Response:
+        _drop(name, account)
+        return Response(status_code=204)
+
+    @app.get("/api/v1/me/backends")
+    async def usable() -> Json:
+        own = [one for one in world.buyers if one["account_id"] == "account_1"]
+        return listed([_usable(world, one) for one in own])
+
+    def _drop(name: str, account: str) -> None:
+        world.buyers = [one for one in world.buyers if (one["backend"], one["account_id"]) != (name, account)]
+
+
+def buyer(name: str, account: str = "account_1", **more: Any) -> Json:
+    """A project that may buy at a backend, and has bought nothing yet."""
+    nothing = {"per_day": None, "in_all": None, "spent_today": "0.00", "spent_in_all": "0.00", "living": 0}
+    who = "first account" if account == "account_1" else "amber"
+    return {"backend": name, "account_id": account, "account": who, **nothing, "created_at": at(80_000), **more}
+
+
+def _bare(one: Json) -> Json:
+    return {name: value for name, value in one.items() if name != "backend"}
+
+
+def _usable(world: World, one: Json) -> Json:
+    row = _named(world, one["backend"])
+    said = {name: row[name] for name in ("name", "title", "level", "level_text")}
+    return said | {"currency": row["caps"]["currency"], "per_day": one["per_day"], "in_all": one["in_all"]}
+
+
+def place_tried(number: int, state: str, said: str | None = None, *, zone: str = "a", spot: bool = True) -> Json:
+    """A try to find a place elsewhere."""
+    where = {"backend": "aws", "service": False, "machine": "g5.xlarge", "region": "eu-central-1"}
+    where |= {"zone": f"eu-central-1{zone}", "spot": spot, "price_per_hour": "0.4212" if spot else "1.2580"}
+    ids = {"currency": "USD", "purchase_id": purchase_id(number), "run_id": None}
+    told = {"number": number, "place": f"aws eu-central-1{zone}", "state": state, "said": said}
+    return where | ids | told | {"at": at(600 - 60 * number)}
+
+
+def _place(one: Json) -> Json:
+    words = f"{one['place']}, {'spot ' if one['spot'] else ''}{one['machine']} ({one['price_per_hour']} USD an hour)"
+    return {name: one[name] for name in PLACE} | {"text": words}
+
+
+def add_job_elsewhere(world: World) -> str:
+    """A job that found no room here: its spot machine was taken back, and it goes on at another; returns its id."""
+    tries = [
+        place_tried(1, "failed", "no capacity for g5.xlarge in eu-central-1a"),
+        place_tried(2, "used", zone="b"),
+        place_tried(3, "used", zone="c", spot=False),
+    ]
+    attempts = [
+        {
+            "number": number,
+            "cluster_id": f"cluster_{number:032x}",
+            "began_at": at(began + 20),
+            "started_at": at(began),
+            "ended_at": None if ended is None else at(ended),
+            "outcome": said,
+            "exit_code": None,
+            "log_bytes": None,
+            "log_truncated": False,
+            "files_bytes": None,
+            "files_truncated": False,
+            "place": _place(one),
+            "cost": cost,
+        }
+        for number, began, ended, said, one, cost in (
+            (1, 420, 250, "its machine is taken back by aws", tries[1], "0.021"),
+            (2, 200, None, None, tries[2], "0.072"),
+        )
+    ]
+    job_id = f"job_019a0000-3333-7000-8000-{70:012d}"
+    request = {"argv": ["python", "train.py"], "gpus": 1, "backend": "aws", "spot": True, "optimize": "cost"}
+    job = job_of(job_id, {"name": "train", **request})
+    more = {"state": "Running", "tries": tries, "attempts": attempts, "cost_so_far": "0.093"}
+    world.jobs.insert(0, job | more)
+    return job_id
 
 
 def _named(world: World, name: str) -> Json:

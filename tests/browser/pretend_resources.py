@@ -11,7 +11,7 @@ from tests.browser.pretend_http import problem
 from tests.browser.pretend_world import Json, World, at
 from windrow_master.api.hybrid_routes import RouteBody, answer_of, work_of
 from windrow_master.hybrid.analysis import analyse
-from windrow_master.hybrid.places import book_places
+from windrow_master.hybrid.places import Connected, book_places
 from windrow_master.hybrid.routing import Where, recommend
 from windrow_master.hybrid.service import Routed, completed
 from windrow_master.prices.shipped import shipped
@@ -21,7 +21,7 @@ from windrow_proto.units import Microcents
 PATH = "/api/model-studio/compute-resources"
 DAY = date(2026, 8, 25)
 OWN: Json = {
-    **dict.fromkeys(("not_usable", "not_priced", "note", "as_of"), ""),
+    **dict.fromkeys(("buys", "not_usable", "not_priced", "note", "as_of"), ""),
     "resource_type": "on-premise",
     "provider": "own",
     "offer": "lab",
@@ -105,7 +105,8 @@ def resource_routes(app: FastAPI, world: World) -> None:
             work = completed(work_of(body), analysis)
         except InvalidInput as wrong:
             return problem(422, "invalid_input", "Not valid", str(wrong))
-        places = list(book_places(shipped(), DAY, work))
+        connected = [Connected(one["backend"], "ec2", "eu-central-1") for one in world.buyers]
+        places = list(book_places(shipped(), DAY, work, connected=connected))
         places.append(
             replace(places[0], backend="resource/lab", where=Where.RESOURCE, host="host_0", gpu_count=64, **OWN)
         )

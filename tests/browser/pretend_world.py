@@ -58,6 +58,8 @@ class World:
     bindings: dict[str, Json] = field(default_factory=dict)
     backends: list[Json] = field(default_factory=list)
     purchases: list[Json] = field(default_factory=list)
+    buyers: list[Json] = field(default_factory=list)
+    """Projects that may buy, each with the name of its backend."""
     tokens: list[Json] = field(default_factory=list)
     people: list[Json] = field(default_factory=list)
     used_links: list[str] = field(default_factory=list)

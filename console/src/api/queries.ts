@@ -20,6 +20,7 @@ import type {
   Box,
   Channel,
   CloudBackend,
+  CloudBuyer,
   CloudKind,
   CloudOffer,
   CloudPurchase,
@@ -94,6 +95,7 @@ import type {
   StopTest,
   Template,
   TokenRow,
+  UsableBackend,
   UsageHistory,
   UseHistory,
   Verification,
@@ -389,6 +391,11 @@ export const cluster = (id: string) =>
   one<Cluster>(["cluster", id], `/clusters/${encodeURIComponent(id)}`, { refetchInterval: BRISK_MS });
 export const backends = all<CloudBackend>(["backends"], "/backends", { refetchInterval: BRISK_MS });
 export const backendKinds = all<CloudKind>(["backend-kinds"], "/backend-kinds", { staleTime: Infinity });
+/** The projects whose work may buy at a backend. */
+export const buyers = (backend: string) =>
+  all<CloudBuyer>(["buyers", backend], `/backends/${encodeURIComponent(backend)}/buyers`);
+/** The backends where the work of this project may buy machines. */
+export const usableBackends = all<UsableBackend>(["usable backends"], "/me/backends", { staleTime: CALM_MS });
 export const livingPurchases = queryOptions<CloudPurchase[]>({
   queryKey: ["purchases", "living"],
   queryFn: ({ signal }) => everyPage<CloudPurchase>("/purchases", { living: true }, signal),

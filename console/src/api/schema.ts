@@ -3281,6 +3281,12 @@ export interface PageTransferOut {
   next_cursor: string | null;
 }
 
+export interface PageUsableBackendOut {
+  items: UsableBackendOut[];
+  /** Give it as `cursor` for what follows; null at the end */
+  next_cursor: string | null;
+}
+
 export interface PageVolumeOut {
   items: VolumeOut[];
   /** Give it as `cursor` for what follows; null at the end */
@@ -3927,6 +3933,8 @@ export interface RecommendationOut {
   gpu_count: number;
   /** It can be chosen now */
   usable: boolean;
+  /** The backend where your project may have a machine for it bought: `backend` of a job */
+  buys: string | null;
   /** 0 to 100 */
   score: number;
   terms: TermsOut;
@@ -4896,6 +4904,21 @@ export interface UnrentedOut {
   tier: string | null;
   /** The most telling first */
   reasons: string[];
+}
+
+/** A backend where the work of the caller's project may buy machines, in the currency of its caps. */
+export interface UsableBackendOut {
+  name: string;
+  title: string;
+  /** How far the adapter was tried */
+  level: LevelOutput;
+  /** The same in a sentence */
+  level_text: string;
+  currency: string;
+  /** The most that the project may spend on a day (UTC); null: no cap */
+  per_day: string | null;
+  /** The most that it may spend in all; null: no cap */
+  in_all: string | null;
 }
 
 /** The resources that a cluster has used. */

@@ -12,11 +12,13 @@ import { actions, figure, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
 import { CheckBackend, RemoveBackend, SetCaps, StopAll, SweepBackend } from "./BackendForms.tsx";
-import { capRatio, healthOf, ofCap } from "./clouds.ts";
+import { Buyers } from "./Buyers.tsx";
+import { capRatio, healthOf, levelWord, ofCap } from "./clouds.ts";
 
 const DEEDS = [
   ["check", "Check"],
   ["caps", "Set caps"],
+  ["buyers", "Who may buy"],
   ["sweep", "Sweep"],
   ["stop", "Stop all"],
   ["remove", "Remove"],
@@ -34,7 +36,7 @@ const columnsFor = (ask: Ask | null): readonly Column<CloudBackend>[] => [
         {plain(row.name)}
         <br />
         <span className="wr-quiet wr-nowrap" title={plain(row.level_text)}>
-          {plain(row.kind)}, tested: {plain(row.level)}
+          {plain(row.kind)}, {levelWord(row.level)}
         </span>
       </>
     ),
@@ -118,7 +120,14 @@ function Deeds({ backend, ask }: { backend: CloudBackend; ask: Ask }) {
   );
 }
 
-const DIALOGS = { check: CheckBackend, caps: SetCaps, sweep: SweepBackend, stop: StopAll, remove: RemoveBackend };
+const DIALOGS = {
+  check: CheckBackend,
+  caps: SetCaps,
+  buyers: Buyers,
+  sweep: SweepBackend,
+  stop: StopAll,
+  remove: RemoveBackend,
+};
 
 export function Backends({ operates }: { operates: boolean }) {
   const found = useQuery(query);

@@ -2,6 +2,7 @@
 import type {
   CloudBackend,
   CloudBackendRequest,
+  CloudBuyer,
   CloudFinding,
   CloudKind,
   CloudOffer,
@@ -136,6 +137,49 @@ export const backendCommand = ({ name, kind, settings, secrets, caps, margin_per
     ...capFlags(caps, false),
     ...(margin_percent ? [`--margin ${margin_percent}`] : []),
   ].join(" ");
+
+/** The form of a project that may buy: what it may spend on a day and in all. */
+export interface BuyerDraft {
+  account: string;
+  per_day: string;
+  in_all: string;
+}
+export const NO_BUYER: BuyerDraft = { account: "", per_day: "", in_all: "" };
+export const draftOfBuyer = ({ account_id, per_day, in_all }: CloudBuyer): BuyerDraft => ({
+  account: account_id,
+  per_day: per_day ?? "",
+  in_all: in_all ?? "",
+});
+
+type BuyerCap = "per_day" | "in_all";
+export function toBuyer(draft: BuyerDraft) {
+  const faults: Partial<Record<BuyerCap, string>> = {};
+  const money = (cap: BuyerCap): string | null => {
+    const text = draft[cap].trim();
+    if (text && !AMOUNT.test(text)) faults[cap] = "An amount, such as 40";
+    return text || null;
+  };
+  const body = { per_day: money("per_day"), in_all: money("in_all") };
+  if (body.per_day === null && body.in_all === null) faults.per_day = "Per day or in all needs a cap";
+  return { body, faults };
+}
+
+export const buyerCommand = (name: string, account: string, body: ReturnType<typeof toBuyer>["body"]): string =>
+  [
+    `windrow backend allow ${operand(name)} ${operand(account || "PROJECT")}`,
+    ...(["per_day", "in_all"] as const).flatMap((cap) => (body[cap] ? [`${flagOf(cap)} ${body[cap]}`] : [])),
+  ].join(" ");
+
+/** How far an adapter was tried, in words of a list. */
+const LEVELS: Readonly<Record<CloudBackend["level"], string>> = {
+  live: "tried for real",
+  emulator: "emulator only",
+  protocol: "our stub only",
+  spec: "by description",
+  fixtures: "by samples",
+  none: "never tried",
+};
+export const levelWord = (level: CloudBackend["level"]): string => LEVELS[level];
 
 /** Good, not checked, or what is wrong. */
 export function healthOf({ checked_at, findings }: Pick<CloudBackend, "checked_at" | "findings">) {

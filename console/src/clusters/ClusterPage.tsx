@@ -32,6 +32,7 @@ import { Exec } from "./Exec.tsx";
 import { Files } from "./Files.tsx";
 import { Findings } from "./Findings.tsx";
 import { Log } from "./Log.tsx";
+import { Places } from "./Places.tsx";
 import { StartUp } from "./StartUp.tsx";
 import { StartAsked, StopAsked } from "./StopStart.tsx";
 import { afterFailure, logOf, totalAtEnd } from "./startup.ts";
@@ -263,6 +264,7 @@ function Overview({ cluster, uses, up, over, openTerminal }: OverviewProps) {
       )}
       <div className="wr-columns">
         <div className="wr-stack">
+          <Places tries={cluster.tries} backend={cluster.request.backend} />
           <Panel title="Output" bare>
             {!uses ? (
               <Empty title="The log is private">

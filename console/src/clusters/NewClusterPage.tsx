@@ -50,6 +50,8 @@ import {
 
 /** Where others in the row have no hint, so that all inputs of it stand in one line. */
 const HINT_LAST: ("label" | "input" | "description" | "error")[] = ["label", "input", "description", "error"];
+/** A machine that may be bought waits for its place. */
+const TO_BUY_HOURS = "1";
 const TEMPLATE = /^[a-z0-9][a-z0-9._-]{0,63}$/;
 const KINDS: Record<Kind, string> = {
   box: "One command, or a machine that stays up for you to work in.",
@@ -72,6 +74,9 @@ export function NewClusterPage() {
     cpus: Number(search.cpus) || BLANK.cpus,
     hours: search.hours ?? "",
     maxPrice: search.max_price ?? "",
+    backend: search.backend ?? "",
+    spot: search.spot === "true",
+    waitHours: search.backend ? TO_BUY_HOURS : "",
     ...handed(number).machine,
   }));
   const [filled, setFilled] = useState(false);
@@ -383,7 +388,11 @@ function Form({ draft, change, faults }: FormProps) {
           {draft.host && <PinnedHost id={draft.host} clear={() => change({ host: "" })} />}
         </Stack>
       </Panel>
-      <PlaceFields draft={draft} change={change} faults={faults} />
+      <PlaceFields
+        draft={draft}
+        change={(part) => change(part.backend && !draft.waitHours ? { ...part, waitHours: TO_BUY_HOURS } : part)}
+        faults={faults}
+      />
       <Panel title="Limits">
         <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
           <TextInput label="Maximum run time (hours)" placeholder="no limit" inputMode="decimal" {...field("hours")} />

@@ -1,12 +1,13 @@
 // Where hosts of a cluster or a job have to be, and how good.
 import { Checkbox, SimpleGrid, Stack, TextInput } from "@mantine/core";
 import { Panel } from "../parts/page.tsx";
-import type { PlaceDraft, PlaceText } from "./place.ts";
+import { ElsewhereFields } from "./ElsewhereFields.tsx";
+import type { PlaceDraft, PlaceFaults, PlaceText } from "./place.ts";
 
 interface Props {
   draft: PlaceDraft;
   change: (part: Partial<PlaceDraft>) => void;
-  faults: Partial<Record<PlaceText, string>>;
+  faults: PlaceFaults;
 }
 
 export function PlaceFields({ draft, change, faults }: Props) {
@@ -19,6 +20,7 @@ export function PlaceFields({ draft, change, faults }: Props) {
   return (
     <Panel title="Place">
       <Stack gap="sm">
+        <ElsewhereFields draft={draft} change={change} error={faults.backend} />
         <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
           <TextInput label="Region" {...field("region")} />
           <TextInput label="Near a region" description="eu-1, or eu-1:20 for 20 ms." {...field("near")} />

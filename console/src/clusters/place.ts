@@ -16,8 +16,33 @@ const TEXTS = {
 } as const;
 
 export type PlaceText = keyof typeof TEXTS;
-type Placed = Pick<ClusterRequest, PlaceText | "verified">;
-export type PlaceDraft = Record<PlaceText, string> & { verified: boolean };
+type Elsewhere = Pick<ClusterRequest, "backend" | "optimize" | "spot">;
+type Placed = Pick<ClusterRequest, PlaceText | "verified"> & Elsewhere;
+export interface PlaceDraft extends Record<PlaceText, string> {
+  verified: boolean;
+  /** A backend's name, or `any`, where a machine may be bought as well; empty: this market alone. */
+  backend: string;
+  /** Empty: the places of this market first. */
+  optimize: "" | "cost" | "speed";
+  spot: boolean;
+}
+
+/** In the place of a backend's name: each that the project may use. */
+export const ANY_BACKEND = "any";
+
+/** What no bought machine has for sure (master: spec.py). */
+const ONLY_HERE = {
+  host_id: "a host",
+  provider_id: "a provider",
+  region: "a region",
+  near: "a region",
+  labels: "labels",
+  slice: "a slice",
+  simulated: "simulated hosts",
+  min_bandwidth_mbps: "a bandwidth",
+  min_reliability_percent: "a reliability",
+} as const;
+type Here = { [name in keyof typeof ONLY_HERE]?: unknown } & { hosts?: number };
 
 const NAMES = Object.keys(TEXTS) as PlaceText[];
 const text = (value: unknown) => [value ?? ""].flat().join(" ");
@@ -26,13 +51,17 @@ const text = (value: unknown) => [value ?? ""].flat().join(" ");
 export const toPlace = (request: { [name in keyof Placed]?: unknown }): PlaceDraft => ({
   ...(Object.fromEntries(NAMES.map((name) => [name, text(request[name])])) as Record<PlaceText, string>),
   verified: request.verified === true,
+  backend: text(request.backend),
+  optimize: (request.optimize ?? "") as PlaceDraft["optimize"],
+  spot: request.spot === true,
 });
 
 export const BLANK_PLACE = toPlace({});
 
-type Faults = Partial<Record<PlaceText, string>>;
+export type PlaceFaults = Partial<Record<PlaceText | "backend", string>>;
 
-export function readPlace(draft: PlaceDraft, request: Placed, faults: Faults): void {
+/** After all that says where it may run. */
+export function readPlace(draft: PlaceDraft, request: Placed & Here, faults: PlaceFaults): void {
   for (const name of NAMES) {
     const [, form, fault] = TEXTS[name];
     const said = draft[name].trim();
@@ -41,12 +70,25 @@ export function readPlace(draft: PlaceDraft, request: Placed, faults: Faults): v
     else if (said) faults[name] = fault;
   }
   if (draft.verified) request.verified = true;
+  if (draft.backend) readElsewhere(draft, request, faults);
+}
+
+function readElsewhere(draft: PlaceDraft, request: Placed & Here, faults: PlaceFaults): void {
+  request.backend = draft.backend;
+  if (draft.optimize) request.optimize = draft.optimize;
+  if (draft.spot) request.spot = true;
+  const named = (Object.keys(ONLY_HERE) as (keyof typeof ONLY_HERE)[]).find((name) => request[name]);
+  if (named) faults.backend = `A bought machine is not possible together with ${ONLY_HERE[named]}`;
+  else if ((request.hosts ?? 1) > 1) faults.backend = "A bought machine is not possible together with several hosts";
 }
 
 /** The same as options of the `windrow` command. */
-export const placeWords = (request: Placed): string[] => [
+export const placeWords = (request: Omit<Placed, "optimize"> & { optimize?: string | null }): string[] => [
   ...NAMES.flatMap((name) => [request[name] ?? []].flat().flatMap((value) => [TEXTS[name][0], quoted(String(value))])),
   ...(request.verified ? ["--verified"] : []),
+  ...(request.backend ? ["--backend", quoted(request.backend)] : []),
+  ...(request.spot ? ["--spot"] : []),
+  ...(request.optimize ? ["--optimize", request.optimize] : []),
 ];
 
 /** The fields of a form that follow from a change of a request. */

@@ -118,8 +118,10 @@ export function toRequest(draft: Draft): { request: ClusterRequest; login: Regis
   if (draft.kind === "box") readBox(draft, request, faults);
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   readLimits(draft, request, faults);
-  readPlace(draft, request, faults);
   if (overHosts(draft.kind)) request.hosts = draft.hosts;
+  readPlace(draft, request, faults);
+  if (request.backend && !draft.waitHours.trim())
+    faults.waitHours = "How long it may wait: a machine is bought in minutes";
   const mounts = readMounts(draft, request.hosts ?? 1);
   if (mounts.fault) faults.volumes = mounts.fault;
   else if (mounts.volumes.length) request.volumes = mounts.volumes;

@@ -11,6 +11,7 @@ import type { Job, JobAttempt } from "../api/types.ts";
 import { useJobWord } from "../clusters/called.ts";
 import { Findings } from "../clusters/Findings.tsx";
 import { Log } from "../clusters/Log.tsx";
+import { Places } from "../clusters/Places.tsx";
 import { Usage } from "../clusters/Usage.tsx";
 import { FolderPicker, Sent } from "../folders/FolderPicker.tsx";
 import type { Parcel } from "../folders/reading.ts";
@@ -83,12 +84,13 @@ function JobView({ job }: { job: Job }) {
         <Figure label="cost so far" value={<Amount text={job.cost_so_far} />} note={<TestMoney />} />
         {job.request.budget && <Figure label="budget" value={amount(job.request.budget)} />}
         {job.exit_code !== null && <Figure label="exit code" value={job.exit_code} />}
-        <Figure label="attempts" value={`${job.attempts.length} of ${job.request.retries + 1}`} />
+        <Figure label="attempts" value={attemptsText(job)} />
       </div>
       <div className="wr-columns">
         <div className="wr-stack">
           {manages && waitsForFiles(job) && <SendFolder job={job} />}
           <JobGraph job={job} known={known} />
+          <Places tries={job.tries} backend={job.request.backend} />
           <Panel title="Output" bare>
             {uses ? (
               <Log
@@ -103,7 +105,7 @@ function JobView({ job }: { job: Job }) {
               </Empty>
             )}
           </Panel>
-          {last?.started_at && (
+          {last?.started_at && last.cluster_id && (
             <Usage clusterId={last.cluster_id} endedAt={last.ended_at} hosts={1} gpus={job.request.gpus} />
           )}
           {job.request.gpus > 0 && last?.started_at && <Findings of={`/jobs/${job.id}`} over={over} />}
@@ -285,19 +287,33 @@ function Attempts({ job }: { job: Job }) {
   return (
     <Stack gap="md">
       {job.attempts.map((one) => (
-        <Facts key={one.number} rows={attemptRows(one)} />
+        <Facts key={one.number} rows={attemptRows(one, job.request.backend !== null)} />
       ))}
     </Stack>
   );
 }
 
-const attemptRows = (one: JobAttempt) => [
+const attemptRows = (one: JobAttempt, isElsewhere: boolean) => [
   [
     `Attempt ${one.number}`,
-    <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>
-      Open machine
-    </Link>,
+    one.cluster_id ? (
+      <Link key="c" className="wr-link" to="/clusters/$clusterId" params={{ clusterId: one.cluster_id }}>
+        Open machine
+      </Link>
+    ) : (
+      "at a service"
+    ),
   ] as const,
+  ...(one.place || isElsewhere
+    ? [
+        [
+          "Place",
+          <span key="p" className="wr-break">
+            {one.place ? plain(one.place.text) : "this market"}
+          </span>,
+        ] as const,
+      ]
+    : []),
   [
     "Ended",
     one.ended_at ? (
@@ -311,6 +327,15 @@ const attemptRows = (one: JobAttempt) => [
   ["Took", took(one.started_at, one.ended_at)] as const,
   ["Cost", amount(one.cost)] as const,
 ];
+
+/** A move that was planned uses up no retry, so that there may be more of them than were asked for. */
+const attemptsText = ({ attempts, request }: Job): string =>
+  attempts.length > request.retries + 1 ? String(attempts.length) : `${attempts.length} of ${request.retries + 1}`;
+
+const boughtAt = ({ backend, spot, optimize }: Job["request"]): string =>
+  [backend === "any" ? "any backend" : plain(backend), spot && "spot first", optimize && `by ${optimize}`]
+    .filter(Boolean)
+    .join(", ");
 
 function Asked({ job }: { job: Job }) {
   const asked = job.request;
@@ -366,6 +391,7 @@ function Asked({ job }: { job: Job }) {
           ["Maximum run time", asked.max_duration_seconds === null ? "no limit" : duration(asked.max_duration_seconds)],
           ...(asked.deadline ? [["Deadline", <When key="d" at={asked.deadline} />] as const] : []),
           ["Class", classText(asked)],
+          ...(asked.backend === null ? [] : [["Bought at", boughtAt(asked)] as const]),
           ...(asked.begin_at ? [["Not before", <When key="b" at={asked.begin_at} />] as const] : []),
           ["Folder", bytes(job.folder_bytes)],
           ["Submitted", <When key="s" at={job.created_at} />],

@@ -4,6 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { jobs as jobsQuery } from "../api/queries.ts";
 import type { Job } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
+import { placeWord } from "../clusters/elsewhere.ts";
 import { amount, count, plain } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
@@ -12,6 +13,8 @@ import { figure, identity, moment, Named, simulated, state } from "../tables/col
 import { DataTable } from "../tables/DataTable.tsx";
 import { usePaged } from "../tables/older.ts";
 import type { Column } from "../tables/table.ts";
+
+const whereOf = (row: Job) => placeWord(row.attempts.at(-1)?.place);
 
 const COLUMNS: readonly Column<Job>[] = [
   {
@@ -24,6 +27,7 @@ const COLUMNS: readonly Column<Job>[] = [
           {plain(row.name)}
           {row.request.array_size > 0 && ` [${row.array_index}]`}
         </Link>
+        {whereOf(row) && <div className="wr-quiet">{whereOf(row)}</div>}
       </Named>
     ),
   },
@@ -48,6 +52,7 @@ const COLUMNS: readonly Column<Job>[] = [
   ),
   moment("created_at", "Submitted", (row) => row.created_at),
   moment("ended_at", "Ended", (row) => row.ended_at),
+  { id: "where", name: "Bought at", value: whereOf, optional: true },
   figure("array_index", "Array index", (row) => row.array_index, count, { optional: true }),
   simulated((row) => row.request.simulated),
   identity((row) => row.id, { optional: true }),

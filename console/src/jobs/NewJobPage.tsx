@@ -25,6 +25,8 @@ export function NewJobPage() {
     host: search.host ?? "",
     route: search.route ?? "",
     budget: search.budget ?? "",
+    backend: search.backend ?? "",
+    spot: search.spot === "true",
     cpus: Number(search.cpus) || BLANK_JOB.cpus,
     gpus: Number(search.gpus) || 0,
     ...handed(number).job,

@@ -185,11 +185,11 @@ export function toJob(
 /** What few jobs say. */
 function readMore(draft: JobDraft, request: JobRequest, faults: JobFaults): void {
   readEnv(draft, request, faults);
-  readPlace(draft, request, faults);
   if (draft.registrySecret.trim()) request.registry_secret = draft.registrySecret.trim();
   gib(draft, "memoryGib", faults, (bytes) => (request.memory_bytes = bytes));
   if (draft.slice.trim() && draft.gpus === 0) faults.slice = "Only said with GPUs above 0";
   else if (draft.slice.trim()) request.slice = draft.slice.trim();
+  readPlace(draft, request, faults);
   if (draft.runtime) request.runtime = draft.runtime;
   readAmount(draft, "maxPrice", faults, (amount) => (request.max_price_per_hour = amount), 0);
   if (draft.retriesOnExit) request.retries_on_exit = true;

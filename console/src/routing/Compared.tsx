@@ -7,17 +7,16 @@ import { routed } from "../api/queries.ts";
 import type { Recommendation } from "../api/types.ts";
 import { amount, plain } from "../parts/format.ts";
 import { Panel, TYPING_MS } from "../parts/page.tsx";
-import { type Asked, askedRoute, soon } from "./routing.ts";
+import { type Asked, askedRoute, type ChosenPlace, placeOf, soon, usableFirst } from "./routing.ts";
 
 const SHOWN = 3;
 
-/** use: puts a place into the form, by its host where it is one, else by its tier. */
-export function Compared({ asked, use }: { asked: Asked; use: (place: { tier: string; host: string }) => void }) {
+/** use: puts a place into the form: by its host where it is one, by the backend where it is bought, else by its tier. */
+export function Compared({ asked, use }: { asked: Asked; use: (place: ChosenPlace) => void }) {
   const [settled] = useDebouncedValue(asked, TYPING_MS);
   const request = askedRoute(settled);
   const query = useQuery({ ...routed(request), placeholderData: keepPreviousData });
-  const ranked = query.data?.recommendations ?? [];
-  const found = [...ranked.filter((one) => one.usable), ...ranked.filter((one) => !one.usable)];
+  const found = usableFirst(query.data?.recommendations ?? []);
   if (found.length === 0) return null; // what is asked for does not exist: the quote says so
   return (
     <Panel title="Where to run">
@@ -38,15 +37,7 @@ export function Compared({ asked, use }: { asked: Asked; use: (place: { tier: st
   );
 }
 
-function Place({
-  one,
-  isChosen,
-  use,
-}: {
-  one: Recommendation;
-  isChosen: boolean;
-  use: (place: { tier: string; host: string }) => void;
-}) {
+function Place({ one, isChosen, use }: { one: Recommendation; isChosen: boolean; use: (place: ChosenPlace) => void }) {
   const { hourly } = one.cost_estimate;
   return (
     <div>
@@ -62,18 +53,13 @@ function Place({
         {[
           isChosen ? "recommended" : null,
           `starts in ${soon(one.availability.wait_seconds.p50)}`,
-          one.usable ? null : "not connected",
+          one.usable ? null : one.buys ? "a machine is bought" : "not connected",
         ]
           .filter(Boolean)
           .join(" · ")}
       </Text>
-      {one.usable && (
-        <Button
-          size="compact-sm"
-          variant="light"
-          mt={4}
-          onClick={() => use(one.host ? { tier: "", host: one.host } : { tier: one.offer, host: "" })}
-        >
+      {(one.usable || one.buys) && (
+        <Button size="compact-sm" variant="light" mt={4} onClick={() => use(placeOf(one))}>
           Use {plain(one.backend)}
         </Button>
       )}

@@ -31,6 +31,7 @@ import {
   barsOf,
   isTooLong,
   MEASURED_MAX,
+  placeOf,
   type RouteDraft,
   saysStart,
   share,
@@ -276,16 +277,19 @@ function Place({
       ))}
       <Group gap="sm" mt={4}>
         {isChosen && <State state="Recommended" tone="ok" />}
-        {one.usable && isRenter && <Use one={one} request={request} />}
+        {(one.usable || one.buys) && isRenter && <Use one={one} request={request} />}
       </Group>
     </li>
   );
 }
 
-/** The ways on: a job with the program, for which the route is kept, or a cluster. */
+/** The ways on: a job with the program, for which the route is kept, or a cluster. What a bought machine costs is in
+ * the book of purchases, so that no route is kept for it. */
 function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
   const navigate = useNavigate();
-  const place = one.host ? { host: one.host } : { tier: one.offer };
+  const { spot, ...chosen } = placeOf(one);
+  const named = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value));
+  const place: Record<string, string> = { ...named, ...(spot ? { spot: "true" } : {}) };
   const needs = request.requirements;
   const gpus = one.gpu_count > 0 ? (needs?.gpu_count ?? 1) : 0;
   const more = {
@@ -293,11 +297,11 @@ function Use({ one, request }: { one: Recommendation; request: RouteRequest }) {
     ...(needs?.max_cost_usd && Number(one.cost_estimate.hourly) > 0 ? { budget: String(needs.max_cost_usd) } : {}),
   };
   const keep = useMutation({
-    mutationFn: () => post<RouteAnswer>("/route", { ...request, keep: true }),
-    onSuccess: ({ route_id }) =>
+    mutationFn: async () => (one.buys ? null : await post<RouteAnswer>("/route", { ...request, keep: true })),
+    onSuccess: (kept) =>
       void navigate({
         to: "/jobs/new",
-        search: { ...place, ...more, gpus: String(gpus), route: route_id ?? "" },
+        search: { ...place, ...more, gpus: String(gpus), route: kept?.route_id ?? "" },
         state: { ...(request.code ? { program: request.code } : {}) },
       }),
   });

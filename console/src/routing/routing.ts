@@ -129,11 +129,21 @@ export const barsOf = (found: readonly Recommendation[]): Bar[] =>
     high: Number(high ?? hourly),
   }));
 
-/** The places in their order, those first where this market can start work now. */
+/** The places in their order, those first where work can start now, then those where a machine can be bought. */
 export const usableFirst = (found: readonly Recommendation[]): readonly Recommendation[] => [
   ...found.filter((one) => one.usable),
-  ...found.filter((one) => !one.usable),
+  ...found.filter((one) => !one.usable && one.buys),
+  ...found.filter((one) => !one.usable && !one.buys),
 ];
+
+/** The fields of a form by which its work goes to a place. */
+export const placeOf = ({ host, offer, buys, backend }: Recommendation) => ({
+  host: buys ? "" : (host ?? ""),
+  tier: buys || host ? "" : offer,
+  backend: buys ?? "",
+  spot: buys !== null && backend.endsWith("/spot"),
+});
+export type ChosenPlace = ReturnType<typeof placeOf>;
 
 /** True where its good or bad points say when it starts. */
 export const saysStart = ({ pros, cons }: Recommendation): boolean =>

@@ -224,6 +224,18 @@ class BuyerOut(Out):
     created_at: Time
 
 
+class UsableBackendOut(Out):
+    """A backend where the work of the caller's project may buy machines, in the currency of its caps."""
+
+    name: str
+    title: str
+    level: Annotated[Level, Field(description=LEVEL)]
+    level_text: Annotated[str, Field(description="The same in a sentence")]
+    currency: str
+    per_day: Annotated[Amount, Field(description="The most that the project may spend on a day (UTC); null: no cap")]
+    in_all: Annotated[Amount, Field(description="The most that it may spend in all; null: no cap")]
+
+
 class StoppedOut(Out):
     """The purchases that were asked to end."""
 
@@ -307,6 +319,13 @@ async def disallow_buyer(services: Serving, principal: Asking, name: Name, accou
     return Response(status_code=204)
 
 
+@route.get("/me/backends", may=Permission.RENT, answer=answers.Page[UsableBackendOut])
+async def my_backends(services: Serving, principal: Asking, limit: Limit = 100, cursor: Cursor = None) -> Any:
+    """The backends where the work of your project may buy machines: `backend` of a job or machine."""
+    found = await services.backends.usable(principal.account_id)
+    return page_of(found, limit, cursor, _usable, lambda one: one[0].name)
+
+
 @route.get("/backends/{name}/offers", may=Permission.CLOUDS_READ, reach=Reach.ALL, answer=answers.Page[MachineOfferOut])
 async def backend_offers(
     services: Serving,
@@ -372,6 +391,15 @@ async def _shown(services: Services, found: Sequence[BackendRow]) -> list[dict[s
     return [
         BackendOut.of(one, owed=OwedOut.of(owed[one.name]), market_id=services.purchases.market_id) for one in found
     ]
+
+
+def _usable(one: tuple[BackendRow, BuyerRow]) -> dict[str, Any]:
+    row, buyer = one
+    return UsableBackendOut.of(buyer, name=row.name, currency=row.caps.currency, **_of_kind(row.kind))
+
+
+def _of_kind(kind: str) -> dict[str, Any]:
+    return {"title": KINDS[kind].title, "level": KINDS[kind].level, "level_text": KINDS[kind].level_text}
 
 
 async def _buyers(services: Services, found: Sequence[tuple[BuyerRow, Owed]]) -> list[dict[str, Any]]:

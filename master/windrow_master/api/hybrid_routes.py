@@ -165,6 +165,11 @@ class RecommendationOut(Out):
     gpu: Annotated[str | None, Read("place.gpu")]
     gpu_count: Annotated[int, Read("place.gpu_count")]
     usable: Annotated[bool, Read(lambda one: not one.place.not_usable), Field(description="It can be chosen now")]
+    buys: Annotated[
+        str | None,
+        Read(lambda one: one.place.buys or None),
+        Field(description="The backend where your project may have a machine for it bought: `backend` of a job"),
+    ]
     score: Annotated[float, Field(description="0 to 100")]
     terms: Annotated[TermsOut, Read("terms")]
     cost_estimate: Annotated[CostOut, Read(lambda one: one)]

@@ -6,6 +6,7 @@ What is assumed of a place where nothing was measured stands in the tables here,
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from statistics import quantiles
@@ -22,6 +23,7 @@ from windrow_master.prices.offers import Offer as BookOffer
 from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
 
 NOT_CONNECTED: Final = "not connected: this market cannot start work there"
+BOUGHT: Final = "a machine is bought for it, at {name}"
 OF_ANOTHER: Final = "Its host belongs to another account; what can be rented of it is in its tier."
 NOT_BOUND: Final = "not connected: no host is bound to this resource"
 
@@ -37,6 +39,18 @@ services under a minute and instances 5 to 10 minutes are the mission's (documen
 SELLERS: Final[Mapping[str, str]] = {"aws": "ec2"}
 """The kind of backend that buys machines of a provider of the price book. Each is kept for `rest_ns` after its work."""
 REST_S: Final = Rules().rest_ns / SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """A backend where the project that asks may buy machines. kind: as SELLERS has it. region: its only one; empty:
+    any."""
+
+    name: str
+    kind: str
+    region: str
+
+
 STARTS_LEAST: Final = 5
 """So many starts of this market count more than what is assumed."""
 Waits = Mapping[str, tuple[float, float]]
@@ -185,15 +199,27 @@ def offer_of(resource: Resource, book: PriceBook, today: date) -> BookOffer | No
     return None
 
 
-def book_places(book: PriceBook, today: date, work: Work, bought: Waits = NO_WAITS) -> Iterator[Place]:
+def book_places(
+    book: PriceBook, today: date, work: Work, bought: Waits = NO_WAITS, connected: Sequence[Connected] = ()
+) -> Iterator[Place]:
     """Of each provider and kind the cheapest offer that fits; where none does, the one that comes closest, so that its
-    reason is told. bought: the start times of machines that were bought there, as `waits_of` has them."""
-    groups: dict[tuple[str, Kind], list[Listed]] = defaultdict(list)
+    reason is told. Of a connected backend in place of its provider: what is sold in its region. bought: the start times
+    of machines that were bought there, as `waits_of` has them."""
+    groups: dict[tuple[str, Kind, str], list[Listed]] = defaultdict(list)
     for listed in book.find(today):
         if (listed.offer.gpu == gpus.CPU_CLASS) == (work.gpus == 0):
-            groups[listed.offer.provider.name, listed.offer.kind].append(listed)
-    for group in groups.values():
-        yield _book_place(min(group, key=lambda listed: _misses(listed, work)), bought)
+            for name in _buys(listed.offer, connected) or ("",):
+                groups[listed.offer.provider.name, listed.offer.kind, name].append(listed)
+    sold = {(provider, kind) for provider, kind, name in groups if name}
+    for (provider, kind, name), group in groups.items():
+        if name or (provider, kind) not in sold:
+            yield _book_place(min(group, key=lambda listed: _misses(listed, work)), bought, name)
+
+
+def _buys(offer: BookOffer, connected: Sequence[Connected]) -> list[str]:
+    """The connected backends that sell an offer. Reserved capacity is a price, and nothing that is bought."""
+    kind = None if offer.kind is Kind.RESERVED else SELLERS.get(offer.provider.name)
+    return [one.name for one in connected if one.kind == kind and one.region in ("", offer.region)]
 
 
 def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, bool, Microcents]:
@@ -212,13 +238,14 @@ def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, 
     )
 
 
-def _book_place(listed: Listed, bought: Waits) -> Place:
+def _book_place(listed: Listed, bought: Waits, buys: str) -> Place:
     offer = listed.offer
     provider, is_spot = offer.provider.name, offer.kind is Kind.SPOT
     reserved = "It is for those who commit themselves for a long time." if offer.kind is Kind.RESERVED else ""
     assumed = START_S.get((provider, str(offer.kind))) or START_S["", "spot" if is_spot else ""]
     return Place(
-        backend=f"{provider}/{offer.kind}",
+        backend=f"{buys or provider}/{offer.kind}",
+        buys=buys,
         where=Where.ELSEWHERE,
         resource_type=ResourceType.CLOUD,
         provider=provider,
@@ -236,7 +263,7 @@ def _book_place(listed: Listed, bought: Waits) -> Place:
         bandwidth_gbps=BANDWIDTH_GBPS,
         egress_per_gb=offer.provider.egress_per_gb,
         country=offer.country,
-        not_usable=NOT_CONNECTED,
+        not_usable=BOUGHT.format(name=buys) if buys else NOT_CONNECTED,
         not_priced=listed.reason or reserved,
         note=offer.provider.note,
         source=offer.source.title,
@@ -284,11 +311,12 @@ def all_places(
     account_id: str = "",
     waits: Waits = NO_WAITS,
     bought: Waits = NO_WAITS,
+    connected: Sequence[Connected] = (),
 ) -> list[Place]:
     """Every place there is for this account's work. waits: of this market, bought: of machines that were bought, both
-    as `waits_of` has them."""
+    as `waits_of` has them. connected: the backends where the account may buy."""
     return [
         *market_places(offers, work, waits),
         *resource_places(resources, book, today, account_id, waits, work.gpus),
-        *book_places(book, today, work, bought),
+        *book_places(book, today, work, bought, connected),
     ]

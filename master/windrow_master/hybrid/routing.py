@@ -90,7 +90,8 @@ class Place:
     many. start_s: seconds until the program starts, in the middle and in 9 of 10 cases. rest_s: so long it is kept, and
     paid for, after the program. interruptions_per_hour: how often it is taken back. bandwidth_gbps: Gbit/s for the
     data. egress_per_gb: what 10**9 bytes that leave it cost; None: not known. note: what else speaks against it. host:
-    the id of the host that it is, where it is one. not_usable: why it cannot be chosen yet. not_priced: why its price
+    the id of the host that it is, where it is one. buys: the backend where a machine for it can be
+    bought; empty: none. not_usable: why it is not chosen by itself. not_priced: why its price
     does not count. as_of: the day of its price.
     """
 
@@ -116,6 +117,7 @@ class Place:
     country: str = ""
     status: str = "available"
     host: str = ""
+    buys: str = ""
     not_usable: str = ""
     not_priced: str = ""
     note: str = ""

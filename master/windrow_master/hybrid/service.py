@@ -10,7 +10,7 @@ from typing import Final
 from windrow_master.clusters.service import ClusterService
 from windrow_master.hybrid.analysis import Analysis, analyse
 from windrow_master.hybrid.kept import KeptRoute, first_kept, parse_record, record_bytes, taken
-from windrow_master.hybrid.places import all_places, waits_of
+from windrow_master.hybrid.places import Connected, all_places, waits_of
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import ResourceRegistry
 from windrow_master.hybrid.repository import RouteRepository
@@ -63,7 +63,11 @@ class Router:
         offers, resources = await self._clusters.offers(), await self._registry.list()
         waits = waits_of(await self._clusters.starts())
         bought, account_id = waits_of(await self._purchases.starts()), principal.account_id
-        places = all_places(offers, resources, self._book, self.today(), work, account_id, waits, bought)
+        connected = [
+            Connected(row.name, row.kind, row.settings.get("region", ""))
+            for row, _ in await self._purchases.backends.usable(account_id)
+        ]
+        places = all_places(offers, resources, self._book, self.today(), work, account_id, waits, bought, connected)
         return Routed(work, analysis, recommend(work, places))
 
     async def keep(self, principal: Principal, routed: Routed) -> Routed:

@@ -204,6 +204,16 @@ class BackendService:
 
         return await self._store.read(read)
 
+    async def usable(self, account_id: AccountId) -> Sequence[tuple[BackendRow, Buyer]]:
+        """The backends where the work of a project may buy machines, by name, with how much it may spend."""
+
+        def read(uow: UnitOfWork) -> list[tuple[BackendRow, Buyer]]:
+            rows = uow[BackendRepository]
+            found = [(rows.get(buyer.backend), buyer) for buyer in uow[BuyerRepository].of_account(account_id)]
+            return [(row, buyer) for row, buyer in found if row is not None]
+
+        return await self._store.read(read)
+
     async def check(self, principal: Principal, name: str) -> Sequence[Finding]:
         """Look at credentials, permissions, quota and whether a machine could reach this Master; buys nothing. The
         findings are kept. Raises NotFound, and what `said` makes of a refusal."""
