@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from windrow.config import Config
     from windrow.errors import ApiProblem, MasterUnreachable, NoMaster, WaitTimedOut, WindrowClientError
     from windrow.jobs import Job, JobStatus, Platform
+    from windrow.programs import MLPlatform, Requirements
     from windrow.remote.cluster import Cluster, Env, cluster, env
     from windrow.remote.function import Function, Run, attach, function
 
@@ -23,9 +24,11 @@ __all__ = [
     "Function",
     "Job",
     "JobStatus",
+    "MLPlatform",
     "MasterUnreachable",
     "NoMaster",
     "Platform",
+    "Requirements",
     "Run",
     "WaitTimedOut",
     "WindrowClientError",
@@ -41,6 +44,7 @@ _PLACES = {
     "windrow.config": ("Config",),
     "windrow.errors": ("ApiProblem", "MasterUnreachable", "NoMaster", "WaitTimedOut", "WindrowClientError"),
     "windrow.jobs": ("Job", "JobStatus", "Platform"),
+    "windrow.programs": ("MLPlatform", "Requirements"),
     "windrow.remote.cluster": ("Cluster", "Env", "cluster", "env"),
     "windrow.remote.function": ("Function", "Run", "attach", "function"),
 }

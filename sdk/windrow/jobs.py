@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
 from os import PathLike
@@ -55,8 +56,9 @@ class JobStatus:
     state: as in docs/jobs.md. attempt: which one, from 1; 0 before the first. cluster_id: of that attempt;
     previous_cluster_id: of the one before, where it had to move. backend: where that attempt is, `windrow` for a host
     of the market; previous_backend: of the one before; place: the same in words, with zone, type and price; empty: a
-    host of the market. step, progress: where its cluster is while it starts, and the part of this step that is done,
-    from 0 to 1. cost: so far, of all attempts. None: not known, or not there.
+    host of the market. step, step_progress: where its cluster is while it starts, and the part of this step that is
+    done, from 0 to 1. progress: per cent of the expected running time that its attempts have run, 99 at most before it
+    has succeeded. cost: so far, of all attempts. None: not known, or not there.
     """
 
     id: str
@@ -66,13 +68,14 @@ class JobStatus:
     cluster_id: str | None
     previous_cluster_id: str | None
     step: str | None
-    progress: float | None
+    step_progress: float | None
     cost: Decimal
     exit_code: int | None
     is_over: bool
     backend: str = HERE
     previous_backend: str | None = None
     place: str = ""
+    progress: int | None = None
 
     @property
     def backend_changed(self) -> bool:
@@ -85,8 +88,8 @@ class JobStatus:
         return self.state == "Succeeded"
 
 
-def status_of(job: Json, cluster: Json | None) -> JobStatus:
-    """From what the API says of a job, and of its cluster where that was asked."""
+def status_of(job: Json, cluster: Json | None, hours: float | None = None) -> JobStatus:
+    """From what the API says of a job, and of its cluster where that was asked. hours: that it is expected to run."""
     ids = [str(attempt["cluster_id"]) for attempt in job["attempts"]]
     step = (cluster or {}).get("steps", [])[-1:]
     places = [attempt.get("place") for attempt in job["attempts"]]
@@ -99,14 +102,32 @@ def status_of(job: Json, cluster: Json | None) -> JobStatus:
         cluster_id=ids[-1] if ids else None,
         previous_cluster_id=ids[-2] if len(ids) > 1 else None,
         step=" ".join(filter(None, (step[0]["name"], step[0]["detail"]))) if step else None,
-        progress=step[0]["progress"] if step else None,
+        step_progress=step[0]["progress"] if step else None,
         cost=Decimal(job["cost_so_far"]),
         exit_code=job["exit_code"],
         is_over=job["ended_at"] is not None,
         backend=backends[-1] if backends else HERE,
         previous_backend=backends[-2] if len(backends) > 1 else None,
         place=str(places[-1]["text"]) if places and places[-1] else "",
+        progress=_percent(job, hours, time.time()),
     )
+
+
+def _percent(job: Json, hours: float | None, now_s: float) -> int | None:
+    if job["state"] == "Succeeded":
+        return 100
+    if hours is None:
+        return None
+    ran_s = sum(
+        (_seconds(one["ended_at"]) if one.get("ended_at") else now_s) - _seconds(one["started_at"])
+        for one in job["attempts"]
+        if one.get("started_at")
+    )
+    return max(0, min(99, int(100 * ran_s / (hours * 3600))))
+
+
+def _seconds(at: str) -> float:
+    return datetime.fromisoformat(at).timestamp()
 
 
 class _Watch:
@@ -124,7 +145,8 @@ class _Watch:
         status = self._asked()
         if status is not None:
             self.is_over = status.is_over
-            told = (status.state, status.reason, status.attempt, status.step, status.progress, status.is_over)
+            progress = (status.step, status.step_progress, status.progress)
+            told = (status.state, status.reason, status.attempt, *progress, status.is_over)
             if told != self._seen:
                 self._seen, self._pause_s = told, JOB_LOOK_S
                 return status
@@ -230,10 +252,12 @@ def _shown(line: bytes) -> Iterator[str]:
 
 
 class Job:
-    """A handle of one job. It goes on without this program: `windrow.Platform().job(id)` finds it again."""
+    """A handle of one job. It goes on without this program: `windrow.Platform().job(id)` finds it again.
 
-    def __init__(self, client: Client, job: Json) -> None:
-        self._client = client
+    hours: that it is expected to run; None: not known, and then nor is its progress."""
+
+    def __init__(self, client: Client, job: Json, hours: float | None = None) -> None:
+        self._client, self._hours = client, hours
         self.id, self.name = str(job["id"]), str(job["name"])
 
     def __repr__(self) -> str:
@@ -246,10 +270,10 @@ class Job:
         if job["state"] == "Starting" and job["attempts"]:
             with contextlib.suppress(ApiProblem):  # the cluster's steps say more, and nothing that is needed
                 cluster = self._client.cluster(job["attempts"][-1]["cluster_id"])
-        return status_of(job, cluster)
+        return status_of(job, cluster, self._hours)
 
     def monitor(self, timeout_s: float | None = None) -> Monitor:
-        """Each change of state, reason, attempt or step, first the present one, last the final one.
+        """Each change of state, reason, attempt, step or progress, first the present one, last the final one.
 
         It looks every 1 to 5 s. A Master that does not answer is borne for two minutes. Raises WaitTimedOut after
         `timeout_s` seconds.
@@ -276,7 +300,7 @@ class Job:
 
     def cancel(self) -> JobStatus:
         """End it; what it wrote so far is kept. Safe to repeat; what has ended stays as it is."""
-        return status_of(self._client.request("POST", f"/jobs/{self.id}/cancel"), None)
+        return status_of(self._client.request("POST", f"/jobs/{self.id}/cancel"), None, self._hours)
 
     async def aio_status(self) -> JobStatus:
         """`status` for callers that are asynchronous."""

@@ -101,6 +101,7 @@ def purchase(number: int, state: str, of: Json = OFFERS[1], **more: Any) -> Json
         "idle_seconds": 0,
         "machine_id": f"i-{number:017x}",
         "host_id": None,
+        "host": None,
         "for_id": None,
         "created_at": at(4_400),
         "ends_at": at(-24_400),
@@ -133,10 +134,10 @@ def add_clouds(world: World) -> None:
     host = "host_019a0000-0000-7000-8000-000000000001"
     gone: Json = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
     world.purchases += [
-        purchase(6, "serving", host_id=host),
+        purchase(6, "serving", host_id=host, host="bought-1a2b"),
         purchase(5, "booting", spent="0.02"),
         purchase(4, "doubtful", OFFERS[2], machine_id=None, spent="0.00"),
-        purchase(3, "idle", host_id=host, idle_seconds=1_320, reason="it has had no work for 22 min"),
+        purchase(3, "idle", host_id=host, host="bought-1a2b", idle_seconds=1_320, reason="it has had no work for 22 min"),
         purchase(2, "gone", reason="its time is over", spent="1.51", **gone),
         purchase(1, "refused", reason="no capacity for g5.xlarge in eu-central-1a", machine_id=None, spent="0.00"),
     ]

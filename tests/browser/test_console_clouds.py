@@ -6,7 +6,7 @@ from collections.abc import Callable
 from playwright.async_api import Page, expect
 
 from tests.browser.axe import axe_source, violations
-from tests.browser.pretend_clouds import add_clouds
+from tests.browser.pretend_clouds import add_clouds, add_job_elsewhere
 from tests.browser.pretend_master import Served
 from tests.browser.test_console_states import signed_in
 from tests.browser.width import DESK, PHONE, wider_than_window
@@ -31,7 +31,7 @@ async def test_a_backend_is_added_checked_and_a_machine_bought_and_ended_by_mous
         await dialog.get_by_role("button", name="Add the backend").click()
     asked = json.loads((await sent.value).post_data or "null")
     assert asked["secrets"] == {"aws_secret_access_key": "top-secret"}
-    backend = page.get_by_role("row").filter(has_text="ec2, tested: emulator")
+    backend = page.get_by_role("row").filter(has_text="ec2, emulator only")
     await expect(backend).to_contain_text("Not checked")
 
     await page.get_by_role("button", name="Change aws").click()
@@ -128,3 +128,86 @@ async def test_the_page_with_all_that_it_can_show_breaks_no_rule_of_wcag_and_fit
             found.append(f"{tab} is wider than a phone: {wide}")
         await page.set_viewport_size(DESK)
     assert found == []
+
+
+async def test_an_operator_says_who_may_buy_for_how_much_and_takes_it_back(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Change aws").click()
+    await page.get_by_role("menuitem", name="Who may buy").click()
+    first, amber = dialog.get_by_test_id("buyer").first, dialog.get_by_test_id("buyer").nth(1)
+    await expect(first).to_contain_text("44.10 of 50.00 USD today")
+    await expect(first.get_by_role("meter", name="Today")).to_have_attribute("aria-valuenow", "88")
+    await expect(amber).to_contain_text("0.00 of 25.00 USD in all")
+
+    await first.get_by_role("button", name="Change the caps of first account").click()
+    await dialog.get_by_label("Per day (USD)").fill("60")
+    await dialog.get_by_label("In all (USD)").fill("")
+    await dialog.get_by_role("button", name="Show API and CLI call").click()
+    said = dialog.get_by_label("windrow command", exact=True)
+    await expect(said).to_have_text("windrow backend allow aws account_1 --per-day 60")
+    await dialog.get_by_role("button", name="Change its caps").click()
+    await expect(dialog.get_by_test_id("buyer").filter(has_text="first account")).to_contain_text("of 60.00 USD today")
+    await dialog.get_by_role("button", name="Disallow amber").click()
+    await expect(dialog.get_by_test_id("buyer")).to_have_count(1)
+
+
+async def test_a_project_that_may_buy_asks_for_it_with_a_job_and_others_are_told_who_can_allow_it(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    await signed_in(page, served, "/jobs/new")
+    await expect(page.get_by_text("windrow backend allow NAME PROJECT")).to_be_visible()
+    await expect(page.get_by_label("Where", exact=True)).to_have_count(0)
+    add_clouds(served.world)
+    await page.goto(f"{served.url}/jobs/new")
+    await page.get_by_label("Command", exact=True).fill("python train.py")
+    await page.get_by_label("Where", exact=True).select_option("aws")
+    await page.get_by_label("Choose by").select_option("The lowest price")
+    await page.get_by_label("Spot first").check()
+    await expect(page.get_by_text("at most 50.00 USD a day, 200.00 USD in all")).to_be_visible()
+    await page.get_by_label("Region", exact=True).fill("eu-1")
+    await page.get_by_role("button", name="Submit job").click()
+    await expect(page.get_by_role("alert")).to_contain_text("not possible together with a region")
+    await page.get_by_label("Region", exact=True).fill("")
+    async with page.expect_request(lambda one: one.method == "POST" and one.url.endswith("/jobs")) as sent:
+        await page.get_by_role("button", name="Submit job").click()
+    asked = json.loads((await sent.value).post_data or "null")
+    assert (asked["backend"], asked["spot"], asked["optimize"]) == ("aws", True, "cost")
+
+
+async def test_a_recommended_machine_of_a_backend_fills_the_form_by_one_click(page: Page, pretend: Pretend) -> None:
+    served = pretend(neighbours=1)
+    add_clouds(served.world)
+    await signed_in(page, served, "/route")
+    place = page.get_by_role("region", name="Places").get_by_role("listitem").filter(has_text="aws/on-demand")
+    await expect(place).to_contain_text("a machine is bought for it, at aws")
+    await place.get_by_role("button", name="Run a job here").click()
+    await expect(page.get_by_label("Where", exact=True)).to_have_value("aws")
+    await page.get_by_label("Where", exact=True).select_option("")
+    await page.get_by_role("button", name="Use aws/on-demand").click()
+    await expect(page.get_by_label("Where", exact=True)).to_have_value("aws")
+    await page.goto(f"{served.url}/clusters/new?backend=aws&spot=true")
+    await expect(page.get_by_label("Where", exact=True)).to_have_value("aws")
+    await expect(page.get_by_label("Wait for a place (hours)")).to_have_value("1")
+
+
+async def test_a_job_that_ran_elsewhere_shows_each_try_and_the_place_and_cost_of_each_attempt(
+    page: Page, pretend: Pretend
+) -> None:
+    served, axe = pretend(), axe_source()
+    add_clouds(served.world)
+    job_id = add_job_elsewhere(served.world)
+    await signed_in(page, served, "/jobs")
+    await expect(page.get_by_role("row").filter(has_text="train")).to_contain_text("aws eu-central-1c")
+    await page.goto(f"{served.url}/jobs/{job_id}")
+    tries = page.get_by_role("region", name="Places").locator("tbody tr")
+    await expect(tries.first).to_contain_text("no capacity for g5.xlarge in eu-central-1a")
+    await expect(tries.nth(1)).to_contain_text("spot g5.xlarge")
+    attempts = page.get_by_role("region", name="Attempts")
+    await expect(attempts).to_contain_text("aws eu-central-1b, spot g5.xlarge (0.4212 USD an hour)")
+    await expect(attempts).to_contain_text("2 min 50 s")
+    await page.set_viewport_size(PHONE)
+    assert await wider_than_window(page) is None or not await wider_than_window(page)
+    assert [one for one in await violations(page, axe) if "Loading" not in one] == []

@@ -109,6 +109,7 @@ READS: dict[str, type[BaseModel]] = {
     "/backend-kinds": answers.Page[backend_routes.BackendKindOut],
     "/backends": answers.Page[backend_routes.BackendOut],
     "/backends/aws/buyers": answers.Page[backend_routes.BuyerOut],
+    "/me/backends": answers.Page[backend_routes.UsableBackendOut],
     "/backends/aws/offers?gpu=a10g": answers.Page[backend_routes.MachineOfferOut],
     "/purchases?living=true": answers.Page[purchase_routes.PurchaseOut],
     f"/purchases/{pretend_clouds.purchase_id(2)}": purchase_routes.WholePurchaseOut,
@@ -216,6 +217,13 @@ async def _clouds(client: httpx2.AsyncClient, world: World) -> None:
     assert_described(await client.post("/backends/new/check", json={}), backend_routes.BackendCheckOut)
     assert_described(await client.post("/backends/new/sweep", json={}), backend_routes.SweepOut)
     assert_described(await client.post("/backends/spare/stop-all", json={}), backend_routes.StoppedOut)
+    allowed = await client.put("/backends/spare/buyers/account_1", json={"per_day": "5", "in_all": None})
+    assert_described(allowed, backend_routes.BuyerOut)
+    assert_described(await client.get("/backends/aws/buyers"), answers.Page[backend_routes.BuyerOut])
+    assert_described(await client.get("/me/backends"), answers.Page[backend_routes.UsableBackendOut])
+    assert (await client.delete("/backends/spare/buyers/account_1")).status_code == 204
+    elsewhere = await client.get(f"/jobs/{pretend_clouds.add_job_elsewhere(world)}")
+    assert_described(elsewhere, job_routes.JobOut)
     order = {"backend": "aws", "offer": pretend_clouds.OFFERS[1]["offer"], "hours": 8}
     assert_described(await client.post("/purchases", json=order), purchase_routes.PurchaseOut, 201)
     ended = await client.post(f"/purchases/{pretend_clouds.purchase_id(5)}/end", json={"reason": "done"})

@@ -3750,6 +3750,8 @@ export interface PurchaseOut {
   /** By which the provider knows it */
   machine_id: string | null;
   host_id: string | null;
+  /** The name of that host */
+  host: string | null;
   /** The job or machine that caused it; null: an operator */
   for_id: string | null;
   /** RFC 3339 in UTC, with milliseconds */
@@ -5153,6 +5155,8 @@ export interface WholePurchaseOut {
   /** By which the provider knows it */
   machine_id: string | null;
   host_id: string | null;
+  /** The name of that host */
+  host: string | null;
   /** The job or machine that caused it; null: an operator */
   for_id: string | null;
   /** RFC 3339 in UTC, with milliseconds */

@@ -91,11 +91,11 @@ const columnsFor = (
   {
     id: "host",
     name: "Host",
-    value: (row) => row.host_id,
+    value: (row) => row.host ?? row.host_id,
     cell: (row) =>
       row.host_id ? (
-        <Link className="wr-link wr-mono" to="/hosts/$hostId" params={{ hostId: row.host_id }}>
-          {shortId(row.host_id)}
+        <Link className="wr-link" to="/hosts/$hostId" params={{ hostId: row.host_id }}>
+          {row.host === null ? shortId(row.host_id) : plain(row.host)}
         </Link>
       ) : (
         <span className="wr-quiet">none</span>

@@ -2,12 +2,14 @@ import { describe, expect, test } from "vitest";
 import type { CloudBackend, CloudKind, CloudOffer } from "../api/types.ts";
 import {
   backendCommand,
+  buyerCommand,
   capRatio,
   capsCommand,
   currencyOf,
   draftOfCaps,
   healthOf,
   machineOf,
+  NO_BUYER,
   NO_CAPS,
   ofCap,
   offerText,
@@ -16,6 +18,7 @@ import {
   purchaseReason,
   shownBackend,
   toBackend,
+  toBuyer,
   toCaps,
   toPurchase,
 } from "./clouds.ts";
@@ -93,6 +96,22 @@ describe("a backend from a form", () => {
     [{ margin: "-3" }, "margin"],
   ])("%o has a fault", (change, fault) => {
     expect(Object.keys(toBackend({ ...DRAFT, ...change }, EC2).faults)).toEqual([fault]);
+  });
+});
+
+describe("a project that may buy", () => {
+  test("is allowed for so much a day or in all, and the command says the same", () => {
+    const { body, faults } = toBuyer({ account: "account_2", per_day: " 50 ", in_all: "" });
+    expect(faults).toEqual({});
+    expect(body).toEqual({ per_day: "50", in_all: null });
+    expect(buyerCommand("aws", "account_2", body)).toBe("windrow backend allow aws account_2 --per-day 50");
+  });
+
+  test.each([
+    [{}, "per_day"],
+    [{ in_all: "much" }, "in_all"],
+  ])("has a fault in %o", (change, fault) => {
+    expect(Object.keys(toBuyer({ ...NO_BUYER, ...change }).faults)).toEqual([fault]);
   });
 });
 

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { operand, quoted } from "../parts/shell.ts";
 import { asCommand, BLANK, callOf, loginOf, shownWith, splitCommand, toDraft, toRequest } from "./request.ts";
 
@@ -195,3 +195,37 @@ test(
     expect([Object.keys(half.faults), half.sound]).toEqual([["registryPassword"], false]);
   },
 );
+
+describe("a machine that may be bought", () => {
+  const elsewhere = { ...BLANK, backend: "aws", spot: true, optimize: "cost" as const, waitHours: "1" };
+
+  test("is asked for in the request and the command, and comes back from a template", () => {
+    const { request, faults } = toRequest(elsewhere);
+    expect(faults).toEqual({});
+    expect(request).toMatchObject({ backend: "aws", spot: true, optimize: "cost", wait_seconds: 3600 });
+    expect(asCommand(request)).toContain("--backend aws --spot --optimize cost --wait 3600s");
+    expect(toDraft(request)).toMatchObject({ backend: "aws", spot: true, optimize: "cost" });
+  });
+
+  test("is not asked for by what was chosen before this market alone was", () => {
+    const { request } = toRequest({ ...elsewhere, backend: "" });
+    expect(request).not.toHaveProperty("backend");
+    expect(request).not.toHaveProperty("spot");
+    expect(request).not.toHaveProperty("optimize");
+  });
+
+  test("waits for its place", () => {
+    expect(Object.keys(toRequest({ ...elsewhere, waitHours: "" }).faults)).toEqual(["waitHours"]);
+  });
+
+  test.each([
+    [{ host: "workbench" }, "a host"],
+    [{ region: "eu-1" }, "a region"],
+    [{ labels: "fast" }, "labels"],
+    [{ simulated: true }, "simulated hosts"],
+    [{ more: { slice: "1g.10gb" } }, "a slice"],
+    [{ kind: "ray" as const, hosts: 2 }, "several hosts"],
+  ])("does not go with %o", (change, said) => {
+    expect(toRequest({ ...elsewhere, ...change }).faults.backend).toContain(said);
+  });
+});

@@ -1,16 +1,37 @@
 import { expect, test } from "vitest";
 import type { Recommendation } from "../api/types.ts";
-import { askedRoute, BLANK, barsOf, saysStart, share, soon, toCommand, toRoute, usableFirst } from "./routing.ts";
+import {
+  askedRoute,
+  BLANK,
+  barsOf,
+  placeOf,
+  saysStart,
+  share,
+  soon,
+  toCommand,
+  toRoute,
+  usableFirst,
+} from "./routing.ts";
 
 const place = (backend: string, hourly: string, total: string | null = null, low = total, high = total) =>
   ({ backend, cost_estimate: { hourly, total, low, high } }) as Recommendation;
 
 test("places where work can start come first, and say once when", () => {
   const one = (backend: string, usable: boolean) => ({ ...place(backend, "1"), usable });
-  const found = usableFirst([one("a", false), one("b", true), one("c", false), one("d", true)]);
-  expect(found.map(({ backend }) => backend)).toEqual(["b", "d", "a", "c"]);
+  const bought = { ...one("e", false), buys: "aws" };
+  const found = usableFirst([one("a", false), one("b", true), bought, one("c", false), one("d", true)]);
+  expect(found.map(({ backend }) => backend)).toEqual(["b", "d", "e", "a", "c"]);
   expect(saysStart({ ...place("a", "1"), pros: ["cheap"], cons: ["starts in about 5 min"] })).toBe(true);
   expect(saysStart({ ...place("a", "1"), pros: ["cheap"], cons: [] })).toBe(false);
+});
+
+test("a place is put into a form by its host, its tier, or the backend where it is bought", () => {
+  const one = (more: Partial<Recommendation>) =>
+    placeOf({ ...place("x/spot", "1"), host: null, buys: null, offer: "h100/A", ...more });
+  expect(one({ usable: true })).toEqual({ host: "", tier: "h100/A", backend: "", spot: false });
+  expect(one({ host: "host_1" })).toEqual({ host: "host_1", tier: "", backend: "", spot: false });
+  expect(one({ buys: "aws", offer: "g5.xlarge" })).toEqual({ host: "", tier: "", backend: "aws", spot: true });
+  expect(one({ buys: "aws", backend: "aws/on-demand" }).spot).toBe(false);
 });
 
 test("a blank form asks for one GPU and nothing else", () => {

@@ -15,6 +15,7 @@ from windrow_master.api.deps import Asking, Serving
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
+from windrow_master.fleet.lookup import find_host
 from windrow_master.hybrid.purchases.model import Purchase
 from windrow_master.hybrid.purchases.service import Totals
 from windrow_master.hybrid.purchases.states import FINAL, State
@@ -65,6 +66,7 @@ class PurchaseOut(Out):
     idle_seconds: Annotated[int, Read(lambda one: one.idle_ns // SECOND), Field(description="Without work")]
     machine_id: Annotated[str | None, Field(description="By which the provider knows it")]
     host_id: str | None
+    host: Annotated[str | None, Field(description="The name of that host")]
     for_id: Annotated[str | None, Field(description="The job or machine that caused it; null: an operator")]
     created_at: Time
     ends_at: Time
@@ -135,14 +137,18 @@ async def _more(services: Services, found: Sequence[Purchase]) -> list[dict[str,
     if not found:
         return []
 
-    def read(uow: UnitOfWork) -> list[str | None]:
-        return [name_of(uow, one.account_id) for one in found]
+    def read(uow: UnitOfWork) -> list[dict[str, str | None]]:
+        hosts = [None if one.host_id is None else find_host(uow, one.host_id) for one in found]
+        return [
+            {"account": name_of(uow, one.account_id), "host": host and host.name}
+            for one, host in zip(found, hosts, strict=True)
+        ]
 
     names = await services.store.read(read)
     books = await services.purchases.totals([one.purchase_id for one in found])
     return [
-        {"account": name, **_cost(services, one, books.get(one.purchase_id))}
-        for one, name in zip(found, names, strict=True)
+        {**named, **_cost(services, one, books.get(one.purchase_id))}
+        for one, named in zip(found, names, strict=True)
     ]
 
 

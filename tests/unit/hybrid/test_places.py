@@ -197,3 +197,23 @@ def test_what_starts_took_here_counts_where_there_are_enough() -> None:
     found = waits_of(many)
     assert set(found) == {"cpu", ""}
     assert found["cpu"] == (55.0, 99.0)
+
+
+def test_a_backend_where_the_project_may_buy_is_in_the_place_of_its_provider_with_what_its_region_sells() -> None:
+    work, connected = Work(gpu="l4", hours=1), [places.Connected("eu", "ec2", "eu-central-1")]
+    found = {one.backend: one for one in places.book_places(shipped(), READ, work, connected=connected)}
+    assert (found["eu/on-demand"].buys, found["eu/on-demand"].provider) == ("eu", "aws")
+    assert " in eu-central-1" in found["eu/on-demand"].offer
+    assert "aws/on-demand" not in found
+    assert found["aws/reserved"].buys == ""
+    route = recommend(work, found.values())
+    (bought,) = [one for one in route.ranked if one.place.backend == "eu/on-demand"]
+    assert "a machine is bought for it, at eu" in bought.cons
+    assert route.chosen is None, "nothing is bought unless somebody says so"
+
+
+def test_a_backend_in_a_region_without_a_price_leaves_its_provider_as_it_is() -> None:
+    work, nowhere = Work(gpu="l4"), [places.Connected("mars", "ec2", "mars-1"), places.Connected("box", "ssh", "")]
+    assert list(places.book_places(shipped(), READ, work, connected=nowhere)) == list(
+        places.book_places(shipped(), READ, work)
+    )

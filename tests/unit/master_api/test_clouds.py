@@ -19,6 +19,7 @@ from windrow_master.api.backend_routes import (
     MachineOfferOut,
     StoppedOut,
     SweepOut,
+    UsableBackendOut,
 )
 from windrow_master.api.purchase_routes import PurchaseOut, WholePurchaseOut
 from windrow_master.hybrid.backends.port import TAG_MARKET, TAG_PURCHASE, Finding
@@ -234,6 +235,23 @@ async def test_a_project_is_allowed_to_buy_for_so_much_shown_and_disallowed(clou
     assert len((await clouds.ask("GET", "/backends/aws/buyers"))["items"]) == 1
     await clouds.ask("DELETE", path, status=204)
     assert (await clouds.ask("GET", "/backends/aws/buyers"))["items"] == []
+
+
+async def test_a_project_sees_the_backends_where_it_may_buy_and_its_recommendations_name_them(clouds: Clouds) -> None:
+    mine = "/api/v1/me/backends"
+    assert (await clouds.api.client.get(mine)).json()["items"] == []
+    me = (await clouds.ask("GET", "/me"))["account"]["id"]
+    await clouds.ask("PUT", f"/backends/aws/buyers/{me}", {"in_all": "7"})
+    answer = await clouds.api.client.get(mine)
+    assert_described(answer, answers.Page[UsableBackendOut])
+    (one,) = answer.json()["items"]
+    assert (one["name"], one["level"], one["per_day"], one["in_all"]) == ("aws", "emulator", None, "7.00")
+    assert "level_text" in one and "caps" not in one
+
+    await clouds.ask("POST", "/accounts", {"name": "lab", "roles": ["renter"]}, 201)
+    lab = (await clouds.ask("POST", "/tokens", {"name": "lab", "roles": ["renter"]}, 201))["token"]
+    asked = await clouds.api.client.get(mine, headers={"Authorization": f"Bearer {lab}"})
+    assert asked.status_code == 200, "a renter may ask"
 
 
 async def test_a_job_that_may_not_buy_is_refused_with_the_way_out_and_its_tries_are_shown(clouds: Clouds) -> None:

@@ -97,8 +97,8 @@ def test_a_monitor_tells_each_change_once_and_ends_with_the_final_one(watch: Cal
     told = watch(Job(platform(replies).client, job("Queued")))
     assert [status.state for status in told] == ["Queued", "Starting", "Running", "Succeeded"]
     assert told[0].reason == "no host fits"
-    assert (told[0].attempt, told[0].cluster_id, told[0].progress) == (0, None, None)
-    assert (told[1].step, told[1].progress) == ("pulling", 0.5)
+    assert (told[0].attempt, told[0].cluster_id, told[0].step_progress) == (0, None, None)
+    assert (told[1].step, told[1].step_progress) == ("pulling", 0.5)
     assert (told[1].attempt, told[1].cluster_id, told[1].previous_cluster_id) == (2, "cluster_2", "cluster_1")
     last = told[-1]
     assert (last.cost, last.exit_code, last.is_over, last.succeeded) == (Decimal("0.25"), 0, True, True)
