@@ -1,7 +1,7 @@
 """A program as text with its requirements: the market chooses where it runs, and has a machine bought if it must.
 
-    platform = MLPlatform()
-    job = platform.submit(code=..., requirements=Requirements(gpu_memory_gb=16, interruptible=True, max_cost_usd=10))
+platform = MLPlatform()
+job = platform.submit(code=..., requirements=Requirements(gpu_memory_gb=16, interruptible=True, max_cost_usd=10))
 """
 
 from collections.abc import Mapping, Sequence

@@ -137,7 +137,9 @@ def add_clouds(world: World) -> None:
         purchase(6, "serving", host_id=host, host="bought-1a2b"),
         purchase(5, "booting", spent="0.02"),
         purchase(4, "doubtful", OFFERS[2], machine_id=None, spent="0.00"),
-        purchase(3, "idle", host_id=host, host="bought-1a2b", idle_seconds=1_320, reason="it has had no work for 22 min"),
+        purchase(
+            3, "idle", host_id=host, host="bought-1a2b", idle_seconds=1_320, reason="it has had no work for 22 min"
+        ),
         purchase(2, "gone", reason="its time is over", spent="1.51", **gone),
         purchase(1, "refused", reason="no capacity for g5.xlarge in eu-central-1a", machine_id=None, spent="0.00"),
     ]

@@ -349,6 +349,30 @@ SENTENCES = (
         elsewhere="tests/browser/test_console_prices.py",
     ),
     Sentence(
+        "unified-submit",
+        "Let the platform choose the best backend; handle interruptions gracefully; monitor costs across providers",
+        shows="from windrow import MLPlatform, Requirements; the example as printed",
+        elsewhere="tests/unit/sdk/test_programs.py runs it with its import line changed alone",
+    ),
+    Sentence(
+        "unified-ui",
+        "Unified Submission UI: get recommendations as user types, select a backend, submit",
+        shows="the pages Where to run and New job: one click fills in the backend that was chosen",
+        elsewhere="tests/browser/test_console_clouds.py",
+    ),
+    Sentence(
+        "spot-fallback",
+        "Fallback to secondary: transfer any checkpoints, resume on new backend",
+        shows="windrow job submit --backend any --spot --budget 2 -- CMD; windrow job show JOB",
+        elsewhere="tests/integration/test_burst_story.py, on an emulator of EC2",
+    ),
+    Sentence(
+        "selection-guide",
+        "Backend Selection Guide, Migration Playbooks, Cost Optimization Strategies",
+        shows="docs/choosing.md",
+        elsewhere="tests/unit/sdk/test_clouds_page.py types its commands",
+    ),
+    Sentence(
         "external-run",
         "External Services (Modal, Paperspace, etc.) - Quick experiments, no setup",
         missing="other providers are compared and shown as not connected; nothing runs there yet",

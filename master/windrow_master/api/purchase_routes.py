@@ -147,8 +147,7 @@ async def _more(services: Services, found: Sequence[Purchase]) -> list[dict[str,
     names = await services.store.read(read)
     books = await services.purchases.totals([one.purchase_id for one in found])
     return [
-        {**named, **_cost(services, one, books.get(one.purchase_id))}
-        for one, named in zip(found, names, strict=True)
+        {**named, **_cost(services, one, books.get(one.purchase_id))} for one, named in zip(found, names, strict=True)
     ]
 
 

@@ -1,4 +1,4 @@
-"""The commands of docs/clouds.md, each run as printed against a Master whose cloud is in memory."""
+"""The commands of docs/clouds.md and docs/choosing.md, each run as printed against a Master whose cloud is in memory."""
 
 import asyncio
 import shlex
@@ -80,7 +80,7 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Reader]:
     opened = wiring.build(tmp_path / "d", clock, SeededRng(3), disk=MemoryDisk(), make_executor=InlineExecutor)
     with closing(opened):
         made = Reader(opened, clock, static)
-        for module in ("backends", "purchases", "hosts", "jobs"):
+        for module in ("backends", "purchases", "hosts", "jobs", "routes"):
             monkeypatch.setattr(f"windrow.cli.{module}.client", made.client)
         yield made
 
@@ -96,3 +96,16 @@ def test_every_command_of_the_page_runs_and_leaves_nothing_that_is_paid_for(read
             pytest.fail(f"{line}: {type(error).__name__}: {error}")
     assert len(reader.cloud.all()) == 1 and reader.cloud.living() == []
     assert "g5.xlarge/eu-central-1a/spot" in {one.offer_id for one in memory_offers()}
+
+
+def test_every_command_of_the_page_on_choosing_a_place_runs_for_a_project_that_may_buy(reader: Reader) -> None:
+    reader.type("windrow backend add aws --kind ec2 --set region=eu-central-1 --per-day 40")
+    reader.type("windrow backend allow aws default --per-day 20")
+    lines = [step.text for step in steps("docs/choosing.md") if step.language == "sh"]
+    assert len(lines) == 5
+    for line in lines:
+        try:
+            reader.type(line)
+        except Exception as error:  # it is shown with the line
+            pytest.fail(f"{line}: {type(error).__name__}: {error}")
+    assert reader.cloud.living() == []

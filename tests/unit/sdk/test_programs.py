@@ -18,6 +18,7 @@ import httpx2
 import pytest
 
 import windrow
+from tests.support.pages import steps
 from tests.unit.sdk.test_platform import job
 from windrow import jobs
 from windrow.client import Client
@@ -119,27 +120,28 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 def _run(text: str) -> str:
     """What the example prints, run as a notebook runs it: it awaits at its top."""
     code = compile(text, "example_nanogpt_hybrid.py", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
-    assert code.co_flags & CO_COROUTINE
     said = io.StringIO()
     with redirect_stdout(said):
-        asyncio.run(eval(code, {}))
+        waits = eval(code, {})
+        if code.co_flags & CO_COROUTINE:
+            asyncio.run(waits)
     return said.getvalue()
 
 
 @pytest.fixture
-def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Market], str]:
+def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     (tmp_path / "nanogpt_train.py").write_text("print('loss 1.47')\n")
     monkeypatch.chdir(tmp_path)
 
-    def run(market: Market) -> str:
+    def run(market: Market, text: str = EXAMPLE) -> str:
         monkeypatch.setattr(windrow, "MLPlatform", partial(MLPlatform, client=market.client()), raising=False)
-        return _run(EXAMPLE.replace("from crucible import", "from windrow import"))
+        return _run(text.replace("from crucible import", "from windrow import"))
 
     return run
 
 
 @UNCLOSED
-def test_the_example_runs_with_its_import_line_changed_alone(example: Callable[[Market], str]) -> None:
+def test_the_example_runs_with_its_import_line_changed_alone(example: Callable[..., str]) -> None:
     market = Market("aws", "lab-box")
     said = example(market)
     asked = market.request
@@ -155,7 +157,13 @@ def test_the_example_runs_with_its_import_line_changed_alone(example: Callable[[
 
 
 @UNCLOSED
-def test_where_nothing_may_be_bought_it_waits_for_a_place_of_this_market(example: Callable[[Market], str]) -> None:
+def test_the_program_of_the_page_on_choosing_a_place_runs(example: Callable[..., str]) -> None:
+    (program,) = [step for step in steps("docs/choosing.md") if step.language == "python"]
+    assert example(Market("aws"), program.text).splitlines()[-2:] == ["lab-box 100% 1.25", "moved from aws"]
+
+
+@UNCLOSED
+def test_where_nothing_may_be_bought_it_waits_for_a_place_of_this_market(example: Callable[..., str]) -> None:
     market = Market()
     example(market)
     assert "backend" not in market.request and "spot" not in market.request
