@@ -55,8 +55,8 @@ class Requirements:
 
 
 class MLPlatform:
-    """The market, for programs as text. Use as a context manager, or close it. url, token: of the Master; by default the
-    one that is configured here. Raises NoMaster."""
+    """The market, for programs as text. Use as a context manager, or close it. url, token: of the Master; by default
+    the one that is configured here. Raises NoMaster."""
 
     def __init__(self, url: str | None = None, token: str | None = None, *, client: Client | None = None) -> None:
         self._platform = Platform(url, token, client=client)
@@ -117,8 +117,8 @@ class MLPlatform:
     ) -> Job:
         command, submit = ["python", PROGRAM], self._platform.submit
         if backend is not None:
-            more = {"backend": backend, "spot": needs.interruptible or None}
-            return submit(command, folder, optimize=optimize, max_cost=cost, **fields, **more)
+            fields |= {"backend": backend, "spot": needs.interruptible or None}
+            return submit(command, folder, optimize=optimize, max_cost=cost, **fields)
         try:
             return submit(
                 command, folder, optimize=optimize, max_cost=cost, hours=needs.duration_hours_estimated, **fields

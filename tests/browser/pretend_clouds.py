@@ -126,7 +126,7 @@ def add_clouds(world: World) -> None:
         ),
         backend("spare"),
     ]
-    spent = {"spent_today": "44.10", "spent_in_all": "112.40", "living": 2}
+    spent: Json = {"spent_today": "44.10", "spent_in_all": "112.40", "living": 2}
     world.buyers += [
         buyer("aws", per_day="50.00", in_all="200.00", **spent),
         buyer("aws", "account_2", in_all="25.00"),

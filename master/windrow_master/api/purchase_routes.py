@@ -140,7 +140,7 @@ async def _more(services: Services, found: Sequence[Purchase]) -> list[dict[str,
     def read(uow: UnitOfWork) -> list[dict[str, str | None]]:
         hosts = [None if one.host_id is None else find_host(uow, one.host_id) for one in found]
         return [
-            {"account": name_of(uow, one.account_id), "host": host and host.name}
+            {"account": name_of(uow, one.account_id), "host": None if host is None else host.name}
             for one, host in zip(found, hosts, strict=True)
         ]
 

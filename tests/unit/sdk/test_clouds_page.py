@@ -1,4 +1,4 @@
-"""The commands of docs/clouds.md and docs/choosing.md, each run as printed against a Master whose cloud is in memory."""
+"""The commands of docs/clouds.md and docs/choosing.md, each run as printed against a cloud in memory."""
 
 import asyncio
 import shlex
