@@ -116,7 +116,9 @@ def _placed(
         return {**request, **limit, "tier": waiting[0]["offer"]}, {**waiting[0], "waits": True}
     if problems and len(problems) == len(full):
         raise problems[0]
-    raise NoPlace(_nowhere([*full, *answer["refused"]], len(answer["recommendations"]) - len(usable)))
+    bought = [one for one in answer["recommendations"] if one.get("buys")]
+    others = len(answer["recommendations"]) - len(usable) - len(bought)
+    raise NoPlace(_nowhere([*full, *answer["refused"]], others, sorted({one["buys"] for one in bought})))
 
 
 def said(best: Mapping[str, Any]) -> str:
@@ -143,12 +145,14 @@ def program_of(command: Sequence[str], folder: Path) -> str | None:
     return None
 
 
-def _nowhere(refused: Iterable[Mapping[str, Any]], others: int) -> str:
-    """Why no place can be used, of the market's own. others: places that could do it, and are not connected."""
+def _nowhere(refused: Iterable[Mapping[str, Any]], others: int, backends: Sequence[str] = ()) -> str:
+    """Why no place can be used, of the market's own. others: places that could do it, and are not connected; backends:
+    where a machine can be bought for it."""
     own = [one for one in refused if one["backend"].startswith(("windrow/", "resource/"))]
     lines = [f"- {one['backend']}: {one['reason']}" for one in own[:REASONS_MAX]]
     if len(own) > REASONS_MAX:
         lines.append(f"- and {counted(len(own) - REASONS_MAX, 'more place')}")
+    lines += [f"- a machine can be bought for it at {name}: --backend {name}" for name in backends]
     if others:
         are = "is" if others == 1 else "are"
         lines.append(

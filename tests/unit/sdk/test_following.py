@@ -128,6 +128,13 @@ def test_where_every_place_is_full_its_reason_is_told() -> None:
     assert "other place" not in str(caught.value)
 
 
+def test_where_none_is_free_the_backend_that_sells_a_machine_is_named() -> None:
+    bought = {**TIER, "backend": "aws/spot", "usable": False, "buys": "aws"}
+    with pytest.raises(WindrowClientError, match="can be bought for it at aws: --backend aws") as caught:
+        routing.following(Master(LAB, bought, plans=[FULL]).client(), {"gpus": 4}, "cost")
+    assert "not connected" not in str(caught.value)
+
+
 def test_a_place_that_a_budget_does_not_pay_for_is_passed_over() -> None:
     master = Master(TIER, LAB, plans=[DEAR, FITS])
     request, best = routing.following(master.client(), {"name": "a"}, "speed", max_cost="0.02")
