@@ -34,7 +34,7 @@ export const VolumeIcon = icon(
 );
 export const SecretIcon = icon(<path d="M3.5 7h9v7h-9zM5.2 7V5a2.8 2.8 0 0 1 5.6 0v2M8 9.8v1.6" />);
 export const ResourceIcon = icon(
-  <path d="M4 4h8v8H4zM6.5 6.5h3v3h-3zM6.5 1.8V4M9.5 1.8V4M6.5 12v2.2M9.5 12v2.2M1.8 6.5H4M1.8 9.5H4M12 6.5h2.2M12 9.5h2.2" />,
+  <path d="M4 4h8v8H4zM6.5 6.5h3v3h-3zM6.5 1.8V4M9.5 1.8V4M6.5 12v2.2M9.5 12v2.2M1.8 8H4M12 8h2.2" />,
 );
 export const CloudIcon = icon(<path d="M4.5 12.5a3 3 0 0 1-.3-6 4 4 0 0 1 7.6-.4 3.2 3.2 0 0 1-.3 6.4z" />);
 export const ReceiptIcon = icon(<path d="M3.5 1.8h9v12.4l-2.2-1.4L8 14.2l-2.3-1.4-2.2 1.4zM6 5.5h4M6 8.5h4" />);

@@ -11,7 +11,7 @@ import { type Asked, askedRoute, type ChosenPlace, placeOf, soon, usableFirst } 
 
 const SHOWN = 3;
 
-/** use: puts a place into the form: by its host where it is one, by the backend where it is bought, else by its tier. */
+/** use: puts a place into the form: by its host where it is one, by the backend that sells it, else by its tier. */
 export function Compared({ asked, use }: { asked: Asked; use: (place: ChosenPlace) => void }) {
   const [settled] = useDebouncedValue(asked, TYPING_MS);
   const request = askedRoute(settled);
