@@ -5,6 +5,7 @@ import asyncio
 import io
 import json
 import tarfile
+import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from decimal import Decimal
 from functools import partial
 from inspect import CO_COROUTINE
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx2
@@ -65,8 +67,11 @@ UNCLOSED = pytest.mark.filterwarnings("ignore:.*nanogpt_train.py:pytest.PytestUn
 """The example leaves its file open."""
 
 
+NOW = datetime(2026, 11, 30, 12, tzinfo=UTC)
+
+
 def _at(minutes: float) -> str:
-    return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+    return (NOW - timedelta(minutes=minutes)).isoformat()
 
 
 def _place(backend: str) -> dict[str, Any]:
@@ -113,8 +118,10 @@ class Market:
 
 
 @pytest.fixture(autouse=True)
-def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+def _at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No pause between looks, and no time that passes."""
     monkeypatch.setattr(jobs, "JOB_LOOK_S", 0.0)
+    monkeypatch.setattr(jobs, "time", SimpleNamespace(**vars(time) | {"time": NOW.timestamp}))
 
 
 def _run(text: str) -> str:

@@ -39,8 +39,8 @@ ASKED: dict[str, Any] = {
     "after": [],
     "gpus": 0,
 }
-ATTEMPT: dict[str, Any] = {"number": 1, "cluster_id": "cluster_1", "started_at": None, "outcome": None, "log_bytes": None}
-ATTEMPT |= {"files_bytes": None, "cost": "0"}
+ATTEMPT: dict[str, Any] = {"number": 1, "cluster_id": "cluster_1", "started_at": None}
+ATTEMPT |= {"outcome": None, "log_bytes": None, "files_bytes": None, "cost": "0"}
 JOB: dict[str, Any] = {"id": "job_1", "name": "lab", "state": "Running", "reason": None, "exit_code": None}
 JOB["account_id"] = "a"
 JOB |= {"cost_so_far": "0", "request": ASKED}
