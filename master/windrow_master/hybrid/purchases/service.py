@@ -40,6 +40,7 @@ from windrow_master.hybrid.purchases.model import (
     Purchase,
     Rules,
     SweepResult,
+    run_host,
 )
 from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
 from windrow_master.hybrid.purchases.states import FINAL, USABLE, Event, State
@@ -535,7 +536,8 @@ class PurchaseService:
         if after.host_id is not None and Effect.LOSE_HOST in decision.effects:
             self._hosts.lose(uow, after.host_id, after.reason)
         if Effect.BOOK in decision.effects:
-            paid = NOTHING if after.host_id is None else self._hosts.paid(uow, after.host_id)
+            host_id = run_host(after.purchase_id) if after.offer.is_run else after.host_id
+            paid = NOTHING if host_id is None else self._hosts.paid(uow, host_id)
             rows.add_cost(costs.entry(after, rows.costs([after.purchase_id]), paid, uow.now_wall_ns))
             uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
 

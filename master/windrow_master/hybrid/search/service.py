@@ -6,7 +6,7 @@ asked for ─▶ its turn in the queue, no room ─▶ offers of the backends th
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypedDict
@@ -34,7 +34,7 @@ from windrow_master.spec import ANY_BACKEND
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Forbidden, QuotaExceeded, Unavailable
+from windrow_proto.errors import Forbidden, InsufficientFunds, QuotaExceeded, SpendingLimitReached, Unavailable
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND, Microcents, seconds
@@ -50,6 +50,7 @@ PRICES_NS: Final = MINUTE
 """So long the offers of a backend are believed."""
 OFFERS_NS: Final = 30 * SECOND
 """For a backend to tell its offers."""
+CheckFunds = Callable[[UnitOfWork, AccountId, Sequence[str], Microcents], None]
 NOT_PRICED: Final = "The prices of places elsewhere are being read."
 
 
@@ -85,9 +86,12 @@ class SearchService:
         purchases: PurchaseService,
         queue: QueueService,
         runs: Runs,
+        check_funds: CheckFunds,
     ) -> None:
+        """check_funds: raises InsufficientFunds or SpendingLimitReached where a renter could not begin at a price."""
         self._store, self._clock, self._jobs, self._clusters = store, clock, jobs, clusters
         self._purchases, self._queue, self._runs = purchases, queue, runs
+        self._check_funds = check_funds
         self._backends: BackendService = purchases.backends
         self._due = WorkQueue[str](clock)
         self._living: set[str] = set()
@@ -300,8 +304,8 @@ class SearchService:
         await self._store.write(partial(self._pause, entry_id, "; ".join(said)), name="search.pause")
 
     def _try(self, entry_id: str, place: Candidate, uow: UnitOfWork) -> bool:
-        """Buy at this place; False where a cap says no, which is a try, too. True also where nothing is to be bought
-        any more."""
+        """Buy at this place; False where a cap, or what its renter may spend, says no, which is a try, too. True also
+        where nothing is to be bought any more."""
         found = self._read(entry_id, uow)
         if found is None or not self._decide(found, uow.now_wall_ns).is_next_due:
             return True
@@ -311,8 +315,9 @@ class SearchService:
         search, offer_id = found.search, place.offer.offer_id
         try:
             with uow.attempt():
+                self._check_funds(uow, search.account_id, found.work.spenders, place.price_per_hour)
                 bought_id = self._buy(uow, search, row, place)
-        except (QuotaExceeded, Forbidden) as error:
+        except (QuotaExceeded, Forbidden, InsufficientFunds, SpendingLimitReached) as error:
             where = place_at(place.backend, place.offer)
             search = tried(search, where, offer_id, uow.now_wall_ns, TryState.FAILED, error.detail or error.code)
             uow[SearchRepository].save(search)

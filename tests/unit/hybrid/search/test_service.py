@@ -246,3 +246,13 @@ async def test_jobs_that_are_alike_are_bought_for_at_once_and_those_that_wait_fo
         await w.turn(3)
         bought = await w.bought()
         assert len({one.for_id for one in bought}) == len(bought) == 3
+
+
+async def test_no_machine_is_bought_for_a_project_that_could_not_pay_for_its_first_minutes(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.market.write(lambda uow: w.market.market.settle(uow, OWNER, None, "a test", "test"))
+        job = await w.submit(backend="cloud")
+        await w.turn(4)
+        assert await w.bought() == []
+        (tried,) = await w.searches.tries(job.job_id) or ()
+        assert tried.state is TryState.FAILED and "the account has 0.00" in tried.said
