@@ -41,7 +41,7 @@ class Runs:
     async def begin(self, **more: Any) -> Job:
         job = await self.w.submit(**more)
         await self.w.tick(1)
-        place = place_at("modal", self.bought.offer, run_id=self.bought.purchase_id)
+        place = place_at("modal", self.bought.offer, 10, run_id=self.bought.purchase_id)
 
         def rent(uow: Any, found: Job) -> None:
             self.charges.open(self.bought, uow, found)

@@ -4,9 +4,9 @@ A run has one rental with one line. No host signs its time: it is counted by the
 its job there to its end.
 """
 
+from windrow_master.hybrid.purchases.backends import find_backend
+from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.purchases.model import Purchase, run_host
-from windrow_master.hybrid.purchases.repository import BackendRepository
-from windrow_master.hybrid.search.route import with_margin
 from windrow_master.identity.accounts import ensure_own
 from windrow_master.identity.model import BUYER_ACCOUNT, BUYER_NAME, Role
 from windrow_master.jobs.model import Job
@@ -29,8 +29,8 @@ class RunCharges:
 
     def open(self, purchase: Purchase, uow: UnitOfWork, job: Job) -> None:
         """Rent it to its job, within what is left of the budget. Raises InsufficientFunds, SpendingLimitReached."""
-        row, offer, now_ns = uow[BackendRepository].get(purchase.backend), purchase.offer, uow.now_wall_ns
-        price = with_margin(offer.price_per_hour, 0 if row is None else row.margin_percent)
+        row, offer, now_ns = find_backend(uow, purchase.backend), purchase.offer, uow.now_wall_ns
+        price = with_margin(offer.price_per_hour, row.margin_percent)
         budget = job.request.budget
         rental = Rental(
             rental_id=RentalId(uow.mint("rental")),

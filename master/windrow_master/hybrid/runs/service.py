@@ -19,6 +19,7 @@ import structlog
 
 from windrow_master.clusters.request import LOG_KEPT_BYTES
 from windrow_master.hybrid.backends.port import Doubtful, MachineOffer, Refused, Wanted
+from windrow_master.hybrid.purchases.backends import find_backend
 from windrow_master.hybrid.purchases.model import BackendRow, Purchase
 from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
 from windrow_master.hybrid.purchases.service import PurchaseService, place_at
@@ -307,7 +308,8 @@ class RunService:
     async def _start(self, run: _Run) -> bool:
         """Let its job start here, and give the helper what it needs; False: the job does not wait any more."""
         purchase = run.purchase
-        place, why = place_at(purchase.backend, purchase.offer, run_id=purchase.purchase_id), ""
+        row = await self._store.read(lambda uow: find_backend(uow, purchase.backend))
+        place, why = place_at(row.name, purchase.offer, row.margin_percent, run_id=purchase.purchase_id), ""
         try:
             if not await self._jobs.begin(run.job_id, place, partial(self._charges.open, purchase)):
                 why = "its job does not wait any more"

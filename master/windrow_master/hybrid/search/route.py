@@ -14,6 +14,7 @@ from typing import Final
 from windrow_master.fleet.gpus import CPU_CLASS
 from windrow_master.hybrid.backends.port import MachineOffer, Wanted, machine_of
 from windrow_master.hybrid.places import memory_of, wanted_of
+from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.routing import is_gpu
 from windrow_master.hybrid.search.model import Candidate
 from windrow_master.prices.offers import Kind
@@ -88,11 +89,6 @@ def duration_ns(wish: Wish, price_per_hour: Microcents, now_ns: int) -> int | No
             return None
         longest_ns = min(longest_ns, paid_ns)
     return min(longest_ns + AROUND_NS, LONGEST_NS) if longest_ns > 0 else None
-
-
-def with_margin(price: Microcents, margin_percent: int) -> Microcents:
-    """The price that the work pays, rounded up."""
-    return Microcents(-(-price * (100 + margin_percent) // 100))
 
 
 def candidates(

@@ -106,9 +106,10 @@ class SearchService:
     # --- what jobs, clusters and people ask --------------------------------------------------------------------------
 
     def asked(self, uow: UnitOfWork, fact: ElsewhereAsked) -> None:
-        """Work is submitted that may run elsewhere. Raises Forbidden where its project may not buy there."""
+        """Work is submitted that may run elsewhere. Raises Forbidden where its project may not buy there, InvalidInput
+        where there is no such backend."""
         if not _rows(uow, fact.account_id, fact.backend):
-            raise may_not_buy("at any backend" if fact.backend == ANY_BACKEND else f"at {fact.backend}")
+            raise may_not_buy(uow, fact.backend, fact.account_id)
         for entry_id in fact.entry_ids:
             uow[SearchRepository].save(Search(entry_id=entry_id, account_id=fact.account_id))
             uow.after_commit(partial(self._begin, entry_id))
@@ -318,13 +319,13 @@ class SearchService:
                 self._check_funds(uow, search.account_id, found.work.spenders, place.price_per_hour)
                 bought_id = self._buy(uow, search, row, place)
         except (QuotaExceeded, Forbidden, InsufficientFunds, SpendingLimitReached) as error:
-            where = place_at(place.backend, place.offer)
+            where = place_at(place.backend, place.offer, row.margin_percent)
             search = tried(search, where, offer_id, uow.now_wall_ns, TryState.FAILED, error.detail or error.code)
             uow[SearchRepository].save(search)
             self._tell_failed(uow, found, search.tries[-1])
             return False
         ids = {"run_id": bought_id} if place.is_service else {"purchase_id": bought_id}
-        where = place_at(place.backend, place.offer, **ids)
+        where = place_at(place.backend, place.offer, row.margin_percent, **ids)
         uow[SearchRepository].save(tried(search, where, offer_id, uow.now_wall_ns))
         uow.after_commit(lambda: self._due.add(entry_id))
         return True

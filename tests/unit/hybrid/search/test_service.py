@@ -256,3 +256,21 @@ async def test_no_machine_is_bought_for_a_project_that_could_not_pay_for_its_fir
         assert await w.bought() == []
         (tried,) = await w.searches.tries(job.job_id) or ()
         assert tried.state is TryState.FAILED and "the account has 0.00" in tried.said
+
+
+async def test_a_backend_that_does_not_exist_is_named_with_those_that_a_project_may_use(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        with pytest.raises(InvalidInput, match="There is no backend clowd. This project may use cloud."):
+            await w.submit(backend="clowd")
+        await w.backends.add(OPERATOR, "other", "memory", {}, {}, w.caps)
+        with pytest.raises(Forbidden, match="may not buy at other.*windrow backend allow other PROJECT"):
+            await w.submit(backend="other")
+
+
+async def test_the_price_of_a_place_is_what_its_renter_pays_with_the_operators_margin(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        await w.backends.set_caps(OPERATOR, "cloud", w.caps, 50)
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        (tried,) = await w.searches.tries(job.job_id) or ()
+        assert tried.place.price_per_hour == parse_money("0.3024")
