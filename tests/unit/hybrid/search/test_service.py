@@ -260,10 +260,10 @@ async def test_no_machine_is_bought_for_a_project_that_could_not_pay_for_its_fir
 
 async def test_a_backend_that_does_not_exist_is_named_with_those_that_a_project_may_use(tmp_path: Path) -> None:
     async with world(tmp_path) as w:
-        with pytest.raises(InvalidInput, match="There is no backend clowd. This project may use cloud."):
+        with pytest.raises(InvalidInput, match=r"There is no backend clowd\. This project may use cloud\."):
             await w.submit(backend="clowd")
         await w.backends.add(OPERATOR, "other", "memory", {}, {}, w.caps)
-        with pytest.raises(Forbidden, match="may not buy at other.*windrow backend allow other PROJECT"):
+        with pytest.raises(Forbidden, match=r"may not buy at other.*windrow backend allow other PROJECT"):
             await w.submit(backend="other")
 
 
