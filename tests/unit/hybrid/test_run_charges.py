@@ -1,6 +1,6 @@
 """Runs at services are charged like rentals: what they cost and the margin, by the second, within budget and limits."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,8 @@ from tests.unit.clusters.test_spending import limit
 from tests.unit.clusters.world import OWNER, principal
 from tests.unit.hybrid.purchases.examples import purchase
 from tests.unit.jobs.world import World, world
-from windrow_master.billing.repository import BillingRepository
 from windrow_master.hybrid.purchases.model import BackendRow, Caps, Purchase
-from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
+from windrow_master.hybrid.purchases.repository import BackendRepository
 from windrow_master.hybrid.purchases.service import place_at
 from windrow_master.hybrid.runs.charges import RunCharges
 from windrow_master.identity.model import BUYER_ACCOUNT
@@ -22,7 +21,8 @@ from windrow_master.market.lookup import open_of
 from windrow_master.market.model import account_of
 from windrow_master.market.repository import LedgerRepository
 from windrow_proto.errors import InsufficientFunds
-from windrow_proto.units import DAY, HOUR, MINUTE, SECOND, Microcents, parse_money
+from windrow_proto.ids import ClusterId
+from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, parse_money
 
 PRICE = parse_money("3.60")
 """An hour at the service; with the margin of 10 % a second costs 0.0011."""
@@ -66,7 +66,7 @@ class Runs:
 
 
 @pytest.fixture
-async def r(tmp_path: Path) -> Iterator[Runs]:
+async def r(tmp_path: Path) -> AsyncIterator[Runs]:
     async with world(tmp_path) as w:
         yield Runs(w)
 
@@ -85,16 +85,6 @@ async def test_a_renter_pays_each_second_of_a_run_with_the_margin_to_the_account
     (said,) = await r.w.market.market.statements(OWNER, None, None, 10)
     assert (said.rental.state, said.rental.charged, said.rental.held_left) == ("closed", paid, 0)
     assert r.w.market.read(r.w.market.market.verify) == ()
-
-
-async def test_the_usage_of_a_month_counts_a_run_for_its_job(r: Runs) -> None:
-    job = await r.begin()
-    r.w.market.write(lambda uow: uow[PurchaseRepository].save(replace(r.bought, for_id=job.job_id)))
-    r.run(job, 100)
-    r.close()
-    days = range(r.w.clock.wall_ns() // DAY + 1)
-    cells = r.w.market.read(lambda uow: uow[BillingRepository].spent("job", OWNER, days))
-    assert [(one.key, one.amount) for one in cells] == [(job.job_id, 100 * SECOND_COSTS)]
 
 
 async def test_a_run_is_ended_before_it_costs_more_than_the_budget_of_its_job(r: Runs) -> None:
@@ -122,7 +112,7 @@ async def test_a_run_does_not_begin_for_a_project_without_funds_and_nothing_is_h
     r.w.market.write(lambda uow: r.w.market.market.settle(uow, OWNER, None, "a test", "test"))
     with pytest.raises(InsufficientFunds):
         await r.begin()
-    assert r.w.market.read(lambda uow: open_of(uow, r.bought.purchase_id)) is None
+    assert r.w.market.read(lambda uow: open_of(uow, ClusterId(r.bought.purchase_id))) is None
 
 
 async def test_time_after_the_service_ended_it_and_beyond_the_lease_is_not_charged(r: Runs) -> None:

@@ -39,7 +39,13 @@ ASKED: dict[str, Any] = {
     "after": [],
     "gpus": 0,
 }
-ATTEMPT: dict[str, Any] = {"number": 1, "cluster_id": "cluster_1", "started_at": None, "outcome": None, "log_bytes": None}
+ATTEMPT: dict[str, Any] = {
+    "number": 1,
+    "cluster_id": "cluster_1",
+    "started_at": None,
+    "outcome": None,
+    "log_bytes": None,
+}
 ATTEMPT |= {"files_bytes": None, "cost": "0"}
 JOB: dict[str, Any] = {"id": "job_1", "name": "lab", "state": "Running", "reason": None, "exit_code": None}
 JOB["account_id"] = "a"

@@ -238,7 +238,7 @@ class RunService:
     async def _over(self, run: _Run) -> None:
         code, said = run.exit_code, run.said
         if run.is_planned and code != 0:
-            code, said = None, PLANNED
+            code, said = None, run.purchase.reason or PLANNED
         elif not run.has_ended:
             said = run.said or LOST
 

@@ -19,7 +19,7 @@ from windrow_master.hybrid.routing import is_gpu
 from windrow_master.hybrid.search.model import Candidate
 from windrow_master.prices.offers import Kind
 from windrow_master.spec import Resources
-from windrow_proto.units import DAY, GIB, HOUR, MINUTE, Bytes, Microcents
+from windrow_proto.units import DAY, GIB, HOUR, MINUTE, Bytes, Microcents, money_text
 
 ROUND_MAX: Final = 12
 """Places that are tried in one round."""
@@ -105,6 +105,17 @@ def candidates(
                 Candidate(backend=backend, offer=offer, price_per_hour=price, duration_ns=for_ns, is_service=is_service)
             )
     return found
+
+
+def why_none(wish: Wish, margin_percent: int, offers: Iterable[MachineOffer]) -> str:
+    """Why none of these offers is a place for the work, in words."""
+    fitting = [one for one in offers if fits(wish.resources, one) and wish.wanted.takes(one)]
+    if not fitting:
+        return "no offer has what it asks for"
+    least = min(fitting, key=lambda one: one.price_per_hour)
+    price = money_text(with_margin(least.price_per_hour, margin_percent))
+    cost = f"the cheapest that fits costs {price} {least.currency} an hour"
+    return f"{cost}, which its budget, highest price or deadline does not allow for"
 
 
 def in_order(

@@ -24,7 +24,7 @@ from windrow_master.hybrid.search.decide import Decision, decide, paused, seen_o
 from windrow_master.hybrid.search.model import Candidate, Doing, Search, Try, TryState
 from windrow_master.hybrid.search.ports import Runs
 from windrow_master.hybrid.search.repository import SearchRepository
-from windrow_master.hybrid.search.route import Wish, candidates, in_order
+from windrow_master.hybrid.search.route import Wish, candidates, in_order, why_none
 from windrow_master.hybrid.search.subjects import Work, is_job, work_of
 from windrow_master.jobs.model import JobId, JobRequest
 from windrow_master.jobs.service import JobService
@@ -256,7 +256,7 @@ class SearchService:
             fit = candidates(wish, row.name, row.margin_percent, offers, now_ns, is_service=is_service)
             places += fit
             if not fit:
-                said.append(f"{row.name}: no offer suits it within its budget and highest price")
+                said.append(f"{row.name}: {why_none(wish, row.margin_percent, offers)}")
         return wish, places, said
 
     def _why_not(self, work: Work) -> str:

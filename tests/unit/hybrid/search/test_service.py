@@ -231,7 +231,8 @@ async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pay
         await w.turn(4)
         assert [state for *_, state in await w.tries(rich)] == ["booting"]
         assert await w.tries(poor) == []
-        assert (await w.get(poor)).reason.endswith("cloud: no offer suits it within its budget and highest price")
+        said = "cloud: the cheapest that fits costs 0.2016 USD an hour, which its budget, highest price or deadline"
+        assert (await w.get(poor)).reason.endswith(f"{said} does not allow for")
         assert len(w.told("job.no_place_elsewhere")) == 1
         await w.turn(30)
         assert len(w.told("job.no_place_elsewhere")) == 1
@@ -274,3 +275,12 @@ async def test_the_price_of_a_place_is_what_its_renter_pays_with_the_operators_m
         await w.turn(2)
         (tried,) = await w.searches.tries(job.job_id) or ()
         assert tried.place.price_per_hour == parse_money("0.3024")
+
+
+async def test_a_machine_of_a_backend_that_does_not_exist_is_refused_also_where_there_is_room_here(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as w:
+        w.market.join()
+        with pytest.raises(InvalidInput, match="There is no backend clowd"):
+            await w.market.create(backend="clowd", wait_ns=HOUR)
