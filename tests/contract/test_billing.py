@@ -110,8 +110,8 @@ def test_the_cluster_or_run_of_an_attempt_counts_for_its_job_and_no_other(store)
         ids = (made.cluster_id, "cluster_other", "cluster_gone")
         run = purchase(account_id=RENTER, for_id=mine.job_id)
         uow[PurchaseRepository].save(run)
-        ids = (*ids, run.purchase_id)
-        return [begin(uow, n, TODAY * DAY, HOUR * (n + 1), cluster_id=one) for n, one in enumerate(ids)]
+        rented = (*ids, run.purchase_id)
+        return [begin(uow, n, TODAY * DAY, HOUR * (n + 1), cluster_id=one) for n, one in enumerate(rented)]
 
     costs = store.write_now(make, name="test")
     found = {cell.key: cell.amount for cell in look(store, lambda sums: sums.spent("job", RENTER, DAYS))}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from windrow.cli.account import print_receipt
 from windrow.cli.jobs import print_elsewhere
 from windrow.cli.resolving import last_cluster, runs_elsewhere
 
@@ -31,3 +32,13 @@ def test_the_cluster_of_a_job_is_asked_for_only_where_it_has_one() -> None:
         [],
     )
     assert runs_elsewhere({"attempts": [AT_A_SERVICE]}) and not runs_elsewhere({"attempts": [ON_A_HOST]})
+
+
+def test_the_receipt_of_a_run_says_that_no_host_signed_its_time(capsys: pytest.CaptureFixture[str]) -> None:
+    line = {"workload_id": "purchase_1", "host_id": "purchase_1", "running_seconds": "16.4"}
+    about = {"id": "receipt_1", "cluster_id": "purchase_1", "price_per_hour": "2.68", "currency": "TEST"}
+    print_receipt({**about, "running_seconds": "16.4", "amount": "0.01", "lines": [line]})
+    said = capsys.readouterr().out
+    assert "Counted running time" in said and "purchase_1, a run at a service: 16.4 s" in said
+    print_receipt({**about, "running_seconds": "16.4", "amount": "0.01", "lines": [{**line, "host_id": "host_1"}]})
+    assert "Signed running time" in capsys.readouterr().out
