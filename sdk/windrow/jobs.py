@@ -267,9 +267,10 @@ class Job:
         """How it is now; raises WindrowClientError."""
         job = self._client.job(self.id)
         cluster = None
-        if job["state"] == "Starting" and job["attempts"]:
+        cluster_id = job["attempts"][-1]["cluster_id"] if job["attempts"] else ""
+        if job["state"] == "Starting" and cluster_id:
             with contextlib.suppress(ApiProblem):  # the cluster's steps say more, and nothing that is needed
-                cluster = self._client.cluster(job["attempts"][-1]["cluster_id"])
+                cluster = self._client.cluster(cluster_id)
         return status_of(job, cluster, self._hours)
 
     def monitor(self, timeout_s: float | None = None) -> Monitor:

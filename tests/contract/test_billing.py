@@ -6,12 +6,14 @@ import pytest
 
 from tests.master_support import ManualClock, opened_store
 from tests.unit.clusters.made import cluster
+from tests.unit.hybrid.purchases.examples import purchase
 from tests.unit.market.rentals import HOST, PROVIDER, RENTER, START
 from tests.unit.market.rentals import line as line_of
 from tests.unit.market.rentals import rental as rental_of
 from windrow_master.billing.repository import SPENDING, BillingRepository, Rented
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.clusters.repository import ClusterRepository
+from windrow_master.hybrid.purchases.repository import PurchaseRepository
 from windrow_master.jobs.model import Job, JobId, JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
@@ -95,7 +97,7 @@ def test_what_was_earned_is_the_charge_without_the_fee_by_slot_and_for_all_with_
     assert whole.seconds + after.seconds >= 10 * 3600  # three GPUs for three hours, one for one
 
 
-def test_the_cluster_of_an_attempt_counts_for_its_job_and_no_other(store):
+def test_the_cluster_or_run_of_an_attempt_counts_for_its_job_and_no_other(store):
     request = JobRequest(argv=("true",), name="train")
     mine = Job(JobId("job_" + "0" * 32), RENTER, "group", request, JobState.QUEUED, TODAY * DAY)
 
@@ -106,11 +108,14 @@ def test_the_cluster_of_an_attempt_counts_for_its_job_and_no_other(store):
         other = replace(made, cluster_id=ClusterId("cluster_other"), rental_id=RentalId("rental_other"))
         uow[ClusterRepository].add(other, "mine", bytes(32))
         ids = (made.cluster_id, "cluster_other", "cluster_gone")
-        return [begin(uow, n, TODAY * DAY, HOUR * (n + 1), cluster_id=one) for n, one in enumerate(ids)]
+        run = purchase(account_id=RENTER, for_id=mine.job_id)
+        uow[PurchaseRepository].save(run)
+        rented = (*ids, run.purchase_id)
+        return [begin(uow, n, TODAY * DAY, HOUR * (n + 1), cluster_id=one) for n, one in enumerate(rented)]
 
     costs = store.write_now(make, name="test")
     found = {cell.key: cell.amount for cell in look(store, lambda sums: sums.spent("job", RENTER, DAYS))}
-    assert found == {mine.job_id: costs[0], "": costs[1] + costs[2]}
+    assert found == {mine.job_id: costs[0] + costs[3], "": costs[1] + costs[2]}
     assert look(store, lambda sums: sums.job_names([mine.job_id])) == {mine.job_id: mine.name}
 
 

@@ -137,6 +137,11 @@ def test_a_job_is_taken_back_at_modal_and_goes_on_there_from_its_checkpoint(mark
     market.nothing_runs()
     wait_for(lambda: {one["state"] for one in market.purchases(job_id)} == {"gone"}, 200)
     assert [float(one["spent"]) > 0 for one in market.purchases(job_id)] == [True, True]
+    assert all(float(one["cost"]) > 0 for one in job["attempts"]) and float(job["cost_so_far"]) > 0
+    receipts = [one for one in market.ask("GET", "/receipts")["items"] if one["cluster_name"] == job["name"]]
+    assert {one["state"] for one in receipts} == {"closed"} and len(receipts) == 2
+    paid = sorted(one["paid"] for one in market.purchases(job_id))
+    assert paid == sorted(one["amount"] for one in receipts) == sorted(one["cost"] for one in job["attempts"])
 
 
 def test_a_job_that_is_cancelled_at_modal_keeps_its_log_and_its_last_checkpoint(market: Market) -> None:

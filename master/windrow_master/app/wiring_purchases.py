@@ -13,6 +13,7 @@ from windrow_master.hybrid.purchases.backends import BackendService, forget_buye
 from windrow_master.hybrid.purchases.hosts import BoughtHosts
 from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.registry import limits
+from windrow_master.hybrid.runs.charges import RunCharges
 from windrow_master.hybrid.runs.orders import Orders
 from windrow_master.hybrid.runs.service import RunService
 from windrow_master.hybrid.search.service import SearchService, forget_searches
@@ -95,8 +96,8 @@ def bought_of(
     )
     purchases = PurchaseService(store, clock, backends, hosts, identity.ca_sha256[:MARKET_ID_HEX])
     kept = JobFiles(artefacts.objects, inside), PlainCheckpoints(artefacts, clock), orders
-    runs = RunService(store, clock, purchases, jobs.runs, *kept, identity.seal_key)
-    searches = SearchService(store, clock, jobs, clusters, purchases, queue, runs)
+    runs = RunService(store, clock, purchases, jobs.runs, *kept, identity.seal_key, RunCharges(market))
+    searches = SearchService(store, clock, jobs, clusters, purchases, queue, runs, market.check_funds)
     return Bought(purchases, searches, runs)
 
 

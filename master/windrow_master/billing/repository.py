@@ -30,6 +30,7 @@ from sqlalchemy import (
 from windrow_master.clusters.tables import clusters, workloads
 from windrow_master.fleet.model import AdminState, LinkState, SlotState
 from windrow_master.fleet.states import AdminEvent, LinkEvent, SlotEvent
+from windrow_master.hybrid.purchases.tables import purchases
 from windrow_master.identity.tables import accounts, api_tokens, service_accounts, users
 from windrow_master.jobs.tables import jobs
 from windrow_master.market.model import RentalState
@@ -100,11 +101,13 @@ class BillingRepository(Repository):
         """The costs of these days by one of SPENDING; renter: None: of all projects."""
         found = _lines(days, SPENDING[by], rental_lines.c.charged).join_from(rental_lines, rentals)
         if by == "job":
-            is_its = and_(
-                jobs.c.job_id == func.substr(clusters.c.request_key, 1, JOB_CHARS),
-                jobs.c.account_id == clusters.c.account_id,
+            job_id = func.coalesce(
+                purchases.c.record["for_id"].as_string(), func.substr(clusters.c.request_key, 1, JOB_CHARS)
             )
-            found = found.outerjoin(clusters, clusters.c.cluster_id == rentals.c.cluster_id).outerjoin(jobs, is_its)
+            is_its = and_(jobs.c.job_id == job_id, jobs.c.account_id == rentals.c.renter)
+            found = found.outerjoin(clusters, clusters.c.cluster_id == rentals.c.cluster_id)
+            found = found.outerjoin(purchases, purchases.c.purchase_id == rentals.c.cluster_id)  # a run at a service
+            found = found.outerjoin(jobs, is_its)
         return self._cells(found if renter is None else found.where(rentals.c.renter == renter), days)
 
     def earned_by_slot(self, provider: AccountId, days: range) -> list[Cell]:

@@ -478,6 +478,8 @@ class ClusterService:
         self._check_waited(uow, principal, asked)
         self.check_secrets(uow, principal.account_id, asked, login)
         uow.publish(VolumesAsked(principal.account_id, asked.volumes))
+        if asked.backend is not None:  # a wrong one is said also where there is room here
+            uow.publish(ElsewhereAsked(principal.account_id, (), asked.backend))
         return cluster_id, asked
 
     def _check_waited(self, uow: UnitOfWork, principal: Principal, asked: ClusterRequest) -> None:

@@ -44,7 +44,7 @@ class Seen:
     """The Master's knowledge of the cluster of the attempt that goes on; None where there is none.
 
     earlier, charged: what the attempts before it, and it, were charged so far. limit: the spending limit that it comes
-    to, in words; empty: none.
+    to, in words; empty: none. run_price: per hour, where the attempt is a run.
     """
 
     cluster: Cluster | None = None
@@ -52,6 +52,12 @@ class Seen:
     earlier: Microcents = NOTHING
     charged: Microcents = NOTHING
     limit: str = ""
+    run_price: Microcents = NOTHING
+
+    @property
+    def price_per_hour(self) -> Microcents:
+        """Of the attempt that goes on."""
+        return self.run_price if self.cluster is None else self.cluster.price_per_hour
 
 
 def decide(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) -> Answer | None:
@@ -209,14 +215,14 @@ def next_limit_ns(job: Job, seen: Seen, now_ns: int) -> int | None:
     began_ns = job.attempts[-1].started_at_ns if job.has_cluster else None
     if began_ns is not None and asked.max_duration_ns is not None:
         ends.append(began_ns + asked.max_duration_ns)
-    if began_ns is not None and asked.budget is not None and seen.cluster is not None and seen.cluster.price_per_hour:
+    if began_ns is not None and asked.budget is not None and seen.price_per_hour:
         left = max(0, asked.budget - owed_soon(seen, max(0, now_ns - began_ns)))
-        ends.append(now_ns + max(SECOND, left * HOUR // seen.cluster.price_per_hour))
+        ends.append(now_ns + max(SECOND, left * HOUR // seen.price_per_hour))
     return min(ends, default=None)
 
 
 def owed_soon(seen: Seen, running_ns: int) -> int:
     """At most what all of its attempts will have cost by the time it can be ended, in microcents."""
-    price = 0 if seen.cluster is None else seen.cluster.price_per_hour
+    price = seen.price_per_hour
     spent = metering.Spent(seen.charged, -(-price * running_ns // HOUR))
     return seen.earlier + end_limits.owed_soon(price, spent)

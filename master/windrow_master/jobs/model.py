@@ -245,6 +245,11 @@ class Attempt:
         """The run at a service that it is; empty: it is a cluster."""
         return "" if self.place is None else self.place.run_id
 
+    @property
+    def rented_as(self) -> ClusterId:
+        """The id by which its rental names what is rented: its cluster, or its run."""
+        return self.cluster_id or ClusterId(self.run_id)
+
 
 class Verdict(StrEnum):
     """The end of a job once its log and files are in."""

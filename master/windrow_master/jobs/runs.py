@@ -4,13 +4,14 @@ A run has no cluster: its log and files come from whoever has it, and its job ta
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 from windrow_master.jobs import decide
 from windrow_master.jobs.model import NO_CLUSTER, Attempt, AttemptPlace, Job, JobId, JobState, Verdict
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.states import PLACEABLE, JobEvent
-from windrow_master.jobs.transitions import JobTransitions
+from windrow_master.jobs.transitions import JobTransitions, seen
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 
@@ -21,13 +22,15 @@ class JobRuns:
     def __init__(self, store: Store, transitions: JobTransitions, placing: asyncio.Lock) -> None:
         self._store, self._transitions, self._placing = store, transitions, placing
 
-    async def begin(self, job_id: JobId, place: AttemptPlace) -> bool:
-        """A service has taken a run for this job, which waits: it starts there. False: it does not wait any more."""
+    async def begin(self, job_id: JobId, place: AttemptPlace, rent: Callable[[UnitOfWork, Job], None]) -> bool:
+        """A service has taken a run for this job, which waits: it starts there. False: it does not wait any more.
+        rent: opens its rental; what it raises is raised, and nothing has begun."""
 
         def change(uow: UnitOfWork) -> bool:
             job = uow[JobRepository].get(job_id)
             if job is None or job.state not in PLACEABLE or job.held_by:
                 return _of(uow, job_id, place.run_id) is not None  # said once more
+            rent(uow, job)
             attempt = Attempt(cluster_id=NO_CLUSTER, began_at_ns=uow.now_wall_ns, place=place)
             self._transitions.begin(uow, job, attempt)
             return True
@@ -40,6 +43,13 @@ class JobRuns:
         job = _of(uow, job_id, run_id)
         if job is not None and job.state is JobState.STARTING:
             self._transitions.step(uow, job, decide.Answer(JobEvent.RUNS), "master")
+
+    def looked(self, uow: UnitOfWork, job_id: JobId, run_id: str) -> None:
+        """Look whether a run has come to one of its job's limits, and end it there."""
+        job = _of(uow, job_id, run_id)
+        found = None if job is None else decide.decide(job, {}, seen(uow, job), uow.now_wall_ns)
+        if job is not None and found is not None:
+            self._transitions.step(uow, job, found, "master")
 
     def saved(self, uow: UnitOfWork, job_id: JobId, run_id: str, step: int) -> None:
         """A checkpoint of a run is kept."""

@@ -1,7 +1,7 @@
 """Takes one step of a job: writes its row, the audit log and an event, and ends its cluster; all in the caller's
 transaction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from windrow_master.clusters import end_limits, images, lookup
@@ -13,7 +13,8 @@ from windrow_master.jobs.repository import JobRepository
 from windrow_master.jobs.request import attempt_key
 from windrow_master.jobs.states import JobEffect, JobEvent, answer
 from windrow_master.market import spending
-from windrow_master.market.lookup import charged
+from windrow_master.market.lookup import charged, open_of
+from windrow_master.market.model import NOTHING
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.units import Microcents
 
@@ -91,12 +92,21 @@ def seen(uow: UnitOfWork, job: Job) -> decide.Seen:
     costs = spent(uow, job)
     if not job.has_cluster:
         return decide.Seen(earlier=Microcents(sum(costs)))
+    if job.attempts[-1].run_id:
+        return _seen_run(uow, job, costs)
     cluster = lookup.find(uow, job.attempts[-1].cluster_id)
     held = () if cluster is None else lookup.workloads_of(uow, cluster.cluster_id)
     limit = ""
     if cluster is not None:
         limit = spending.passed(uow, cluster.rental_id, end_limits.least_budget(cluster.price_per_hour))
     return decide.Seen(cluster, held[0] if held else None, Microcents(sum(costs[:-1])), costs[-1], limit)
+
+
+def _seen_run(uow: UnitOfWork, job: Job, costs: Sequence[Microcents]) -> decide.Seen:
+    rental = open_of(uow, job.attempts[-1].rented_as)
+    price = NOTHING if rental is None else rental.price_per_hour
+    limit = "" if rental is None else spending.passed_by_run(uow, rental, end_limits.least_budget(price))
+    return decide.Seen(earlier=Microcents(sum(costs[:-1])), charged=costs[-1], limit=limit, run_price=price)
 
 
 def known_image(uow: UnitOfWork, job: Job) -> str | None:
@@ -110,4 +120,4 @@ def known_image(uow: UnitOfWork, job: Job) -> str | None:
 
 def spent(uow: UnitOfWork, job: Job) -> tuple[Microcents, ...]:
     """Return the charges of each of its attempts so far."""
-    return tuple(charged(uow, attempt.cluster_id) for attempt in job.attempts)
+    return tuple(charged(uow, attempt.rented_as) for attempt in job.attempts)

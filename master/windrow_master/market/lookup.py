@@ -1,6 +1,6 @@
 """Answers other packages that ask for rentals and hold no service of the market."""
 
-from windrow_master.market.model import RentalId
+from windrow_master.market.model import Rental, RentalId
 from windrow_master.market.repository import RentalRepository
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId, ClusterId, HostId
@@ -33,6 +33,11 @@ def unsettled(uow: UnitOfWork, account_id: AccountId) -> int:
         one.renter == account_id or any(line.provider == account_id for line in rentals.lines([one.rental_id]))
         for one in rentals.live()
     )
+
+
+def open_of(uow: UnitOfWork, cluster_id: ClusterId) -> Rental | None:
+    """The rental of a cluster, or of a run, that is not closed."""
+    return next(iter(uow[RentalRepository].live_of_cluster(cluster_id)), None)
 
 
 def charged(uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:

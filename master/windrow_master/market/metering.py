@@ -90,6 +90,14 @@ def read(line: RentalLine, reading: Reading) -> RentalLine:
     return replace(after, final_number=receipt.number, end_reason=receipt.end_reason, exit_code=receipt.exit_code)
 
 
+def measured(line: RentalLine, at_ns: int) -> RentalLine:
+    """The line of work that no host signs, a run at a service: by the Master's own clock, within its lease."""
+    at_ns = max(line.seen_at_ns, min(at_ns, line.lease_until_ns))
+    began_ns = line.lease_from_ns
+    signed_ns = max(line.signed_ns, at_ns - began_ns)
+    return replace(line, signed_ns=signed_ns, seen_at_ns=at_ns, runs_from_ns=began_ns, started_at_ns=began_ns)
+
+
 def silent(line: RentalLine, now_ns: int) -> RentalLine:
     """The line once its host is not heard of: since its last receipt, or since the grace before now."""
     if line.is_final or line.silent_since_ns is not None or line.receipts == 0:

@@ -238,19 +238,24 @@ class MarketService:
         asked = Asked(price_per_hour, ledger.hold_amount(price_per_hour))
         spending.check(uow, renter, spenders, asked)
 
-    def start_rental(self, uow: UnitOfWork, rental: Rental, lines: Sequence[RentalLine]) -> Rental:
-        """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds or SpendingLimitReached and
-        change nothing."""
-        rental = replace(rental, fee_permille=self._fee_permille)
-        self.check_limits(uow, rental.renter, rental.spenders, rental.price_per_hour)
-        needed = ledger.hold_amount(rental.price_per_hour)
-        balance = self.balance(uow, rental.renter)
+    def check_funds(
+        self, uow: UnitOfWork, renter: AccountId, spenders: Sequence[str], price_per_hour: Microcents
+    ) -> None:
+        """The same, and InsufficientFunds where the first 15 minutes cannot be set aside."""
+        self.check_limits(uow, renter, spenders, price_per_hour)
+        needed, balance = ledger.hold_amount(price_per_hour), self.balance(uow, renter)
         if balance < needed:
             raise InsufficientFunds(
                 f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
                 "Have an operator grant credits (`windrow credit add`), or ask for less.",
-                subject=rental.renter,
+                subject=renter,
             )
+
+    def start_rental(self, uow: UnitOfWork, rental: Rental, lines: Sequence[RentalLine]) -> Rental:
+        """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds or SpendingLimitReached and
+        change nothing."""
+        rental = replace(rental, fee_permille=self._fee_permille)
+        self.check_funds(uow, rental.renter, rental.spenders, rental.price_per_hour)
         rental = self._fill(uow, rental, is_new=True)
         uow[RentalRepository].add(rental)
         for line in lines:
@@ -337,6 +342,27 @@ class MarketService:
         if line.is_final:
             self.close_if_done(uow, rental.rental_id)
         return line
+
+    def measure(self, uow: UnitOfWork, workload_id: WorkloadId, at_ns: int) -> None:
+        """Charge what no host signs, a run at a service, up to this moment, and let it go on."""
+        line = uow[RentalRepository].line(workload_id)
+        rental = uow[RentalRepository].get(line.rental_id) if line is not None else None
+        if line is None or rental is None or rental.state is not RentalState.OPEN or line.is_final:
+            return
+        line = self._settle(uow, rental, metering.measured(metering.renewed(line, at_ns + LEASE_NS), at_ns))
+        after = uow[RentalRepository].get(rental.rental_id)
+        if after is not None and ledger.is_low(after):
+            self._warn(uow, after, metering.paid_ns(after, [line], uow.now_wall_ns) or 0)
+
+    def measure_last(self, uow: UnitOfWork, workload_id: WorkloadId, at_ns: int, reason: str, code: int | None) -> None:
+        """The same for the last time; its rental closes. Safe to repeat."""
+        line = uow[RentalRepository].line(workload_id)
+        rental = uow[RentalRepository].get(line.rental_id) if line is not None else None
+        if line is None or rental is None or line.is_final:
+            return
+        last = replace(metering.measured(line, at_ns), final_number=0, end_reason=reason, exit_code=code)
+        self._settle(uow, rental, last)
+        self.end_rental(uow, rental.rental_id, reason)
 
     def renew(self, uow: UnitOfWork, workload_id: WorkloadId) -> Renewal | None:
         """Renew the lease of a workload that runs and fill its hold; None when its rental is not open any more."""

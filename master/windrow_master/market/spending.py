@@ -21,7 +21,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Forbidden
 from windrow_proto.ids import AccountId
-from windrow_proto.units import Microcents, money_text
+from windrow_proto.units import HOUR, Microcents, money_text
 
 # --- for rentals, in the caller's unit of work ---
 
@@ -110,6 +110,15 @@ def passed(uow: UnitOfWork, rental_id: RentalId, soon: Microcents) -> str:
     spent = metering.spent_of(rental, uow[RentalRepository].lines([rental_id]), uow.now_wall_ns)
     is_over = spent.began_ns is not None and max(spent.charged, spent.by_clock) + soon > most.amount
     return f"{most.words}, would be passed" if is_over else ""
+
+
+def passed_by_run(uow: UnitOfWork, rental: Rental, soon: Microcents) -> str:
+    """The same for a run at a service, which no host ends at its last paid second: its funds end it, too."""
+    lines = uow[RentalRepository].lines([rental.rental_id])
+    paid_ns = metering.paid_ns(rental, lines, uow.now_wall_ns)
+    if paid_ns is not None and rental.price_per_hour * paid_ns // HOUR < soon:
+        return passed(uow, rental.rental_id, soon) or "its funds run out"
+    return passed(uow, rental.rental_id, soon)
 
 
 def monthly_limit(uow: UnitOfWork, account_id: AccountId) -> Microcents | None:

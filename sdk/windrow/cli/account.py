@@ -351,13 +351,22 @@ def receipt_show(context: typer.Context, receipt: str, as_json: AsJson = False) 
 
 
 def _line(line: dict[str, Any]) -> str:
-    said = f"{line['workload_id']} on {line['host_id']}: {line['running_seconds']} s"
+    if _is_run(line):
+        said = f"{line['workload_id']}, a run at a service: {line['running_seconds']} s"
+    else:
+        said = f"{line['workload_id']} on {line['host_id']}: {line['running_seconds']} s"
     return f"{said} ({line['note']})" if line.get("note") else said
+
+
+def _is_run(line: dict[str, Any]) -> bool:
+    """Returns whether the Master counted this time, since no host signs that of a run."""
+    return bool(line["workload_id"] == line["host_id"])
 
 
 def print_receipt(item: dict[str, Any]) -> None:
     """A receipt for people."""
     test = " (test money: it buys nothing outside this Master)" if item.get("test_money") else ""
+    is_counted = any(map(_is_run, item.get("lines", [])))
     facts(
         [
             ("Receipt", item["id"]),
@@ -365,7 +374,7 @@ def print_receipt(item: dict[str, Any]) -> None:
             ("Tier", item.get("tier")),
             ("Price per hour", f"{item['price_per_hour']} {item['currency']}"),
             ("Ran", f"{plain(item.get('started_at'))} to {item.get('ended_at') or 'now'}"),
-            ("Signed running time", f"{item['running_seconds']} s"),
+            (f"{'Counted' if is_counted else 'Signed'} running time", f"{item['running_seconds']} s"),
             *[("  workload", _line(line)) for line in item.get("lines", [])],
             ("Amount", f"{item['amount']} {item['currency']}{test}"),
             ("Balance after", item.get("balance_after")),

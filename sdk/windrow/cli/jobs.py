@@ -209,8 +209,17 @@ def _submitted(api: Client, request: dict[str, Any], parcel: Parcel | None, as_j
         if refusal is not None:
             say("Waiting in the queue.")
             print_refusal(refusal)
+            print_elsewhere(found[0])
         print_ids(str(one["id"]) for one in found)
     return found
+
+
+def print_elsewhere(job: dict[str, Any]) -> None:
+    """Say where else a job that finds no room here is tried."""
+    backend = job.get("request", {}).get("backend")
+    if backend:
+        where = "every backend that this project may use" if backend == "any" else backend
+        say(f"A place at {where} is looked for instead. See each try: windrow job show {job['id']}")
 
 
 def _show_plan(answer: dict[str, Any], as_json: bool) -> None:
@@ -237,8 +246,8 @@ def _followed(api: Client, job: str, output: ProgramOutput) -> int:
         output.write(data)
     output.end()
     ended = api.wait_job(job, WAIT_S)
-    for attempt in ended["attempts"][-1:]:
-        await_volumes(api, attempt["cluster_id"], job)
+    for cluster in resolving.last_cluster(ended):
+        await_volumes(api, cluster, job)
     return _code(ended)
 
 
@@ -287,8 +296,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     """Show everything about one job."""
     api = client(context)
     item = api.job(job_id(api, job, shows=True))
-    running = [one["cluster_id"] for one in item["attempts"][-1:] if one["ended_at"] is None]
-    used = [member for one in running for member in api.usage(one)]
+    used = [member for one in resolving.last_cluster(item, goes_on=True) for member in api.usage(one)]
     if as_json:
         print_json(item | {"usage": used})
         return

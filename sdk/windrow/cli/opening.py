@@ -111,9 +111,15 @@ def _running(api: Client, name: str, as_json: bool) -> dict[str, Any]:
     WindrowClientError."""
     kind, found = resolving.work(api, name)
     if kind is resolving.JOBS:
-        going = [one["cluster_id"] for one in api.job(found)["attempts"][-1:] if not one["ended_at"]]
+        job = api.job(found)
+        going = resolving.last_cluster(job, goes_on=True)
         if not going:
-            raise NotFound(f"The job {name} does not run now. See: windrow status {name}")
+            where = (
+                "runs at a service, where nothing can be opened"
+                if resolving.runs_elsewhere(job)
+                else "does not run now"
+            )
+            raise NotFound(f"The job {name} {where}. See: windrow status {name}")
         found = str(going[0])
     cluster = api.cluster(found)
     if not is_up(cluster):

@@ -274,3 +274,15 @@ def _one(kind: Kind, text: str, items: Sequence[Item]) -> Item:
 def _label(kind: Kind, one: Item) -> str:
     name = next((name for name in kind.names(one) if name), None)
     return f"({name})" if name else ""
+
+
+def last_cluster(job: Mapping[str, Any], *, goes_on: bool = False) -> list[str]:
+    """Returns the id of the cluster of a job's last attempt; none where there is none, or it is a run at a service.
+    goes_on: none either where the attempt has ended."""
+    last = job["attempts"][-1:]
+    return [one["cluster_id"] for one in last if one["cluster_id"] and not (goes_on and one["ended_at"])]
+
+
+def runs_elsewhere(job: Mapping[str, Any]) -> bool:
+    """Returns whether a job's last attempt goes on as a run at a service, which has no cluster."""
+    return any(not one["cluster_id"] and not one["ended_at"] for one in job["attempts"][-1:])

@@ -201,7 +201,7 @@ def _print_matters(matters: list[text.Matter]) -> None:
 def _print_one(api: Client, item: Item) -> None:
     """A machine, cluster or job in short."""
     is_job = "attempts" in item
-    clusters = [api.cluster(one["cluster_id"]) for one in _going(item)] if is_job else [item]
+    clusters = [api.cluster(one) for one in resolving.last_cluster(item, goes_on=True)] if is_job else [item]
     one = text.work_of(clusters, [item] if is_job else [])[0]
     goes_on = one["state"] not in ENDED
     used = api.usage(clusters[0]["id"]) if clusters and goes_on and one["state"] != "Stopped" else []
@@ -220,10 +220,6 @@ def _print_one(api: Client, item: Item) -> None:
     facts((name, brief(value)) for name, value in pairs if value is not None)
     for command in _next(one, item):
         print_whole(f"  {command}")
-
-
-def _going(job: Item) -> list[Item]:
-    return [one for one in job["attempts"][-1:] if not one["ended_at"]]
 
 
 def _next(one: Item, item: Item) -> list[str]:

@@ -85,7 +85,7 @@ def _look_at(api: Client, name: str | None) -> Look:
         return lambda: [api.get(f"/hosts/{host}")]
     if kind is resolving.CLUSTERS:
         return lambda: [_used(api, api.cluster(found))]
-    return lambda: [_used(api, api.cluster(one["cluster_id"])) for one in api.job(found)["attempts"][-1:]]
+    return lambda: [_used(api, api.cluster(one)) for one in resolving.last_cluster(api.job(found))]
 
 
 def _all(api: Client) -> list[Item]:

@@ -359,7 +359,7 @@ class Ec2:
         return f"This clock is {off_s} s off Amazon's."
 
     async def _images_said(self) -> str:
-        found = [await self._image(given) for given in (self._settings.image, self._settings.image_gpu)]
+        found = [await self._image(given) for given in dict.fromkeys((self._settings.image, self._settings.image_gpu))]
         return " ".join(f"{one['ImageId']} ({one.get('Name', 'without a name')})." for one in found)
 
     async def _dry_runs(self) -> str:

@@ -100,7 +100,9 @@ class MachineOffer:
 
 
 def machine_of(offer: MachineOffer) -> str:
-    """The type of an offer's machine, such as `g5.xlarge`."""
+    """The type of an offer's machine, such as `g5.xlarge`; of a run what it has, such as `1 x A10`."""
+    if offer.is_run:
+        return f"{offer.gpu_count} x {offer.gpu.upper()}" if offer.gpu and offer.gpu_count else f"{offer.cpus} vCPUs"
     return offer.offer_id.partition("/")[0]
 
 

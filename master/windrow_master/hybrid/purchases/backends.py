@@ -12,6 +12,7 @@ from windrow_master.hybrid.purchases.model import BACKENDS_MAX, BackendRow, Buye
 from windrow_master.hybrid.purchases.repository import BackendRepository, BuyerRepository, PurchaseRepository
 from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import Principal
+from windrow_master.spec import ANY_BACKEND
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
@@ -140,9 +141,8 @@ class BackendService:
         def change(uow: UnitOfWork) -> None:
             row = find_backend(uow, name)
             if living := len(uow[PurchaseRepository].machines(name)):
-                said = (
-                    f"{name} has {living} purchases that are not over. End them first: windrow backend stop-all {name}"
-                )
+                are = "1 purchase that is" if living == 1 else f"{living} purchases that are"
+                said = f"{name} has {are} not over. End them first: windrow backend stop-all {name}"
                 raise Conflict(said, subject=name)
             uow[BackendRepository].remove(name)
             uow[BuyerRepository].remove(backend=name)
@@ -261,14 +261,19 @@ def find_buyer(uow: UnitOfWork, name: str, account_id: AccountId) -> Buyer:
     """The right of a project to buy there. Raises Forbidden."""
     buyer = uow[BuyerRepository].get(name, account_id)
     if buyer is None:
-        raise may_not_buy(f"at {name}")
+        raise may_not_buy(uow, name, account_id)
     return buyer
 
 
-def may_not_buy(where: str) -> Forbidden:
-    """The refusal of work whose project may buy nothing there."""
-    said = f"This project may not buy machines {where}. Submit it without backend, or ask an operator of this market"
-    return Forbidden(f"{said} for: windrow backend allow NAME PROJECT", subject="backend")
+def may_not_buy(uow: UnitOfWork, name: str, account_id: AccountId) -> WindrowError:
+    """The refusal of work whose project may buy nothing there. name: of a backend, or of any."""
+    others = sorted(one.backend for one in uow[BuyerRepository].of_account(account_id))
+    if others and uow[BackendRepository].get(name) is None:  # of none, who may use none
+        said = f"There is no backend {name[:64]}. This project may use {', '.join(others)}."
+        return InvalidInput(said, subject="backend")
+    where, named = ("any backend", "NAME") if name == ANY_BACKEND else (name, name)
+    said = f"This project may not buy at {where}. Leave backend out, or ask an operator of this market for it"
+    return Forbidden(f"{said}: windrow backend allow {named} PROJECT --per-day AMOUNT", subject="backend")
 
 
 def forget_buyer(uow: UnitOfWork, account_id: AccountId) -> None:

@@ -81,6 +81,11 @@ def wanted(
     )
 
 
+def with_margin(price: Microcents, margin_percent: int) -> Microcents:
+    """The price that the work pays, rounded up."""
+    return Microcents(-(-price * (100 + margin_percent) // 100))
+
+
 def used_ns(purchase: Purchase, until_ns: int) -> tuple[int, int]:
     """From when to when its machine is paid for, until now at most; from the asking on where the provider does not
     say when it was launched."""

@@ -197,6 +197,11 @@ class Rules:
         return self.list_lag_ns + self.call_ns + self.late_ns + self.margin_ns
 
 
+def run_host(purchase_id: PurchaseId) -> HostId:
+    """What stands for the host of a run where its rental names one."""
+    return HostId(purchase_id)
+
+
 OVERRUN_S: Final = ORPHAN_TTL_NS // SECOND
 """The most seconds past its end that a machine is paid for in the worst case: the Master is away then."""
 HOUR_S: Final = HOUR // SECOND

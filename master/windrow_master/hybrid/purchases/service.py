@@ -40,6 +40,7 @@ from windrow_master.hybrid.purchases.model import (
     Purchase,
     Rules,
     SweepResult,
+    run_host,
 )
 from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
 from windrow_master.hybrid.purchases.states import FINAL, USABLE, Event, State
@@ -380,9 +381,10 @@ class PurchaseService:
         if all(host_id != question.host_id for host_id, _, _ in uow[PurchaseRepository].of_hosts()):
             return None
         purchase = uow[PurchaseRepository].of_host(question.host_id)
-        return (
-            None if purchase is None else place_at(purchase.backend, purchase.offer, purchase_id=purchase.purchase_id)
-        )
+        if purchase is None:
+            return None
+        margin = find_backend(uow, purchase.backend).margin_percent
+        return place_at(purchase.backend, purchase.offer, margin, purchase_id=purchase.purchase_id)
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -535,7 +537,8 @@ class PurchaseService:
         if after.host_id is not None and Effect.LOSE_HOST in decision.effects:
             self._hosts.lose(uow, after.host_id, after.reason)
         if Effect.BOOK in decision.effects:
-            paid = NOTHING if after.host_id is None else self._hosts.paid(uow, after.host_id)
+            host_id = run_host(after.purchase_id) if after.offer.is_run else after.host_id
+            paid = NOTHING if host_id is None else self._hosts.paid(uow, host_id)
             rows.add_cost(costs.entry(after, rows.costs([after.purchase_id]), paid, uow.now_wall_ns))
             uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
 
@@ -635,8 +638,11 @@ def _of(purchase: Purchase, machines: Sequence[Machine], seen: Mapping[PurchaseI
     return next(own, None) if purchase.machine_id else seen.get(purchase.purchase_id)
 
 
-def place_at(backend: str, offer: MachineOffer, *, purchase_id: str = "", run_id: str = "") -> AttemptPlace:
-    """The place that an attempt has which runs on this offer, bought as a machine or as a run."""
+def place_at(
+    backend: str, offer: MachineOffer, margin_percent: int, *, purchase_id: str = "", run_id: str = ""
+) -> AttemptPlace:
+    """The place that an attempt has which runs on this offer, bought as a machine or as a run; its price with the
+    operator's margin."""
     return AttemptPlace(
         backend=backend,
         is_service=bool(run_id),
@@ -644,7 +650,7 @@ def place_at(backend: str, offer: MachineOffer, *, purchase_id: str = "", run_id
         region=offer.region,
         zone=offer.zone,
         is_spot=offer.kind is Kind.SPOT,
-        price_per_hour=offer.price_per_hour,
+        price_per_hour=costs.with_margin(offer.price_per_hour, margin_percent),
         currency=offer.currency,
         purchase_id=purchase_id,
         run_id=run_id,

@@ -19,11 +19,13 @@ import structlog
 
 from windrow_master.clusters.request import LOG_KEPT_BYTES
 from windrow_master.hybrid.backends.port import Doubtful, MachineOffer, Refused, Wanted
+from windrow_master.hybrid.purchases.backends import find_backend
 from windrow_master.hybrid.purchases.model import BackendRow, Purchase
 from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
 from windrow_master.hybrid.purchases.service import PurchaseService, place_at
 from windrow_master.hybrid.purchases.states import FINAL, State
 from windrow_master.hybrid.runs import port
+from windrow_master.hybrid.runs.charges import RunCharges
 from windrow_master.hybrid.runs.orders import ROOT, Orders, out_key
 from windrow_master.hybrid.runs.port import Runs, Stream
 from windrow_master.jobs import answers, logins
@@ -41,7 +43,7 @@ from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
 from windrow_proto.checkpoints import CHECKPOINT_BYTES_MAX, STEP_MAX, Piece, check_pieces, file_name
-from windrow_proto.errors import WindrowError
+from windrow_proto.errors import InsufficientFunds, SpendingLimitReached, WindrowError
 from windrow_proto.ids import AccountId
 from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
@@ -59,6 +61,8 @@ LINE_MAX: Final = 4 << 20
 """Bytes of one word of a helper: a checkpoint of 10,000 files has some 1 MiB."""
 LOG_ENDS_NS: Final = 20 * SECOND
 """For the last of a log to come, once the helper has left."""
+CHARGE_EVERY_NS: Final = 10 * SECOND
+"""As often as a host signs the time of its work."""
 GRACE_S: Final = 20
 """Between SIGTERM and SIGKILL for a command that is asked to end."""
 PLANNED: Final = "its time at the service is nearly over"
@@ -109,9 +113,11 @@ class RunService:
         plain: PlainCheckpoints,
         orders: Orders,
         seal_key: SealKey,
+        charges: RunCharges,
     ) -> None:
         self._store, self._clock, self._purchases, self._jobs = store, clock, purchases, jobs
         self._files, self._plain, self._orders, self._seal_key = files, plain, orders, seal_key
+        self._charges = charges
         self._queue = WorkQueue[str](clock)
         self._runs: dict[str, _Run] = {}
         """Those that are attended, at most as many as purchases live."""
@@ -175,6 +181,8 @@ class RunService:
             async for owner in checkpoints.owners(self._orders.objects, "purchase", ROOT):
                 if owner not in known:
                     await checkpoints.drop(self._orders.objects, owner, root=ROOT)
+        for run_id in await self._store.read(self._charges.unclosed):
+            self._queue.add(run_id)
         async with asyncio.TaskGroup() as group:
             self._group = group
             try:
@@ -199,6 +207,7 @@ class RunService:
                 run = self._runs[run_id] = _Run(purchase, JobId(purchase.for_id))
                 self._group.create_task(self._attend(run), name=f"run {run_id}")
             elif purchase.state in FINAL:
+                await self._close(purchase, LOST)
                 await checkpoints.drop(self._orders.objects, run_id, root=ROOT)
 
     async def _attend(self, run: _Run) -> None:
@@ -209,12 +218,13 @@ class RunService:
                 writing = group.create_task(self._write_orders(run))
                 reading = group.create_task(self._read_log(run))
                 keeping = group.create_task(self._keep_log(run))
+                charging = group.create_task(self._charge(run))
                 try:
                     await self._hear_all(run)
                     if run.attempt:
                         await asyncio.wait([reading], timeout=seconds(LOG_ENDS_NS))
                 finally:
-                    for task in (writing, reading, keeping):
+                    for task in (writing, reading, keeping, charging):
                         task.cancel()
             await self._flush(run)
             await self._over(run)
@@ -228,11 +238,12 @@ class RunService:
     async def _over(self, run: _Run) -> None:
         code, said = run.exit_code, run.said
         if run.is_planned and code != 0:
-            code, said = None, PLANNED
+            code, said = None, run.purchase.reason or PLANNED
         elif not run.has_ended:
             said = run.said or LOST
 
         def change(uow: UnitOfWork) -> None:
+            self._charges.close(uow, run.purchase, said or "its command ended", code)
             self._jobs.ended(
                 uow,
                 run.job_id,
@@ -297,9 +308,14 @@ class RunService:
     async def _start(self, run: _Run) -> bool:
         """Let its job start here, and give the helper what it needs; False: the job does not wait any more."""
         purchase = run.purchase
-        place = place_at(purchase.backend, purchase.offer, run_id=purchase.purchase_id)
-        if not await self._jobs.begin(run.job_id, place):
-            why = "its job does not wait any more"
+        row = await self._store.read(lambda uow: find_backend(uow, purchase.backend))
+        place, why = place_at(row.name, purchase.offer, row.margin_percent, run_id=purchase.purchase_id), ""
+        try:
+            if not await self._jobs.begin(run.job_id, place, partial(self._charges.open, purchase)):
+                why = "its job does not wait any more"
+        except (InsufficientFunds, SpendingLimitReached) as error:
+            why = error.detail or error.code
+        if why:
             await self._store.write(lambda uow: self._purchases.drop(uow, purchase.purchase_id, why), name="run.drop")
             return False
         run_id = purchase.purchase_id
@@ -407,6 +423,24 @@ class RunService:
                 return
             except (Doubtful, Refused, WindrowError):
                 await self._clock.sleep_ns(AGAIN_NS)
+
+    async def _charge(self, run: _Run) -> None:
+        """Charge its renter for its time now and then, and end it where a limit is reached. Not at once: what is heard
+        first may be that it has ended while the Master was away."""
+        await run.begun.wait()
+        while True:
+            await self._clock.sleep_ns(CHARGE_EVERY_NS)
+
+            def change(uow: UnitOfWork) -> None:
+                self._charges.count(uow, run.purchase)
+                self._jobs.looked(uow, run.job_id, run.purchase.purchase_id)
+
+            if not run.has_ended:
+                await self._store.write(change, name="run.charge")
+
+    async def _close(self, purchase: Purchase, reason: str) -> None:
+        """Charge for the last time, where that has not been done."""
+        await self._store.write(lambda uow: self._charges.close(uow, purchase, reason, None), name="run.close")
 
     async def _keep_log(self, run: _Run) -> None:
         while True:

@@ -14,11 +14,12 @@ from typing import Final
 from windrow_master.fleet.gpus import CPU_CLASS
 from windrow_master.hybrid.backends.port import MachineOffer, Wanted, machine_of
 from windrow_master.hybrid.places import memory_of, wanted_of
+from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.routing import is_gpu
 from windrow_master.hybrid.search.model import Candidate
 from windrow_master.prices.offers import Kind
 from windrow_master.spec import Resources
-from windrow_proto.units import DAY, GIB, HOUR, MINUTE, Bytes, Microcents
+from windrow_proto.units import DAY, GIB, HOUR, MINUTE, Bytes, Microcents, money_text
 
 ROUND_MAX: Final = 12
 """Places that are tried in one round."""
@@ -90,11 +91,6 @@ def duration_ns(wish: Wish, price_per_hour: Microcents, now_ns: int) -> int | No
     return min(longest_ns + AROUND_NS, LONGEST_NS) if longest_ns > 0 else None
 
 
-def with_margin(price: Microcents, margin_percent: int) -> Microcents:
-    """The price that the work pays, rounded up."""
-    return Microcents(-(-price * (100 + margin_percent) // 100))
-
-
 def candidates(
     wish: Wish, backend: str, margin_percent: int, offers: Iterable[MachineOffer], now_ns: int, *, is_service: bool
 ) -> list[Candidate]:
@@ -109,6 +105,17 @@ def candidates(
                 Candidate(backend=backend, offer=offer, price_per_hour=price, duration_ns=for_ns, is_service=is_service)
             )
     return found
+
+
+def why_none(wish: Wish, margin_percent: int, offers: Iterable[MachineOffer]) -> str:
+    """Why none of these offers is a place for the work, in words."""
+    fitting = [one for one in offers if fits(wish.resources, one) and wish.wanted.takes(one)]
+    if not fitting:
+        return "no offer has what it asks for"
+    least = min(fitting, key=lambda one: one.price_per_hour)
+    price = money_text(with_margin(least.price_per_hour, margin_percent))
+    cost = f"the cheapest that fits costs {price} {least.currency} an hour"
+    return f"{cost}, which its budget, highest price or deadline does not allow for"
 
 
 def in_order(

@@ -6,7 +6,7 @@ asked for ─▶ its turn in the queue, no room ─▶ offers of the backends th
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypedDict
@@ -24,7 +24,7 @@ from windrow_master.hybrid.search.decide import Decision, decide, paused, seen_o
 from windrow_master.hybrid.search.model import Candidate, Doing, Search, Try, TryState
 from windrow_master.hybrid.search.ports import Runs
 from windrow_master.hybrid.search.repository import SearchRepository
-from windrow_master.hybrid.search.route import Wish, candidates, in_order
+from windrow_master.hybrid.search.route import Wish, candidates, in_order, why_none
 from windrow_master.hybrid.search.subjects import Work, is_job, work_of
 from windrow_master.jobs.model import JobId, JobRequest
 from windrow_master.jobs.service import JobService
@@ -34,7 +34,7 @@ from windrow_master.spec import ANY_BACKEND
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Forbidden, QuotaExceeded, Unavailable
+from windrow_proto.errors import Forbidden, InsufficientFunds, QuotaExceeded, SpendingLimitReached, Unavailable
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND, Microcents, seconds
@@ -50,6 +50,7 @@ PRICES_NS: Final = MINUTE
 """So long the offers of a backend are believed."""
 OFFERS_NS: Final = 30 * SECOND
 """For a backend to tell its offers."""
+CheckFunds = Callable[[UnitOfWork, AccountId, Sequence[str], Microcents], None]
 NOT_PRICED: Final = "The prices of places elsewhere are being read."
 
 
@@ -85,9 +86,12 @@ class SearchService:
         purchases: PurchaseService,
         queue: QueueService,
         runs: Runs,
+        check_funds: CheckFunds,
     ) -> None:
+        """check_funds: raises InsufficientFunds or SpendingLimitReached where a renter could not begin at a price."""
         self._store, self._clock, self._jobs, self._clusters = store, clock, jobs, clusters
         self._purchases, self._queue, self._runs = purchases, queue, runs
+        self._check_funds = check_funds
         self._backends: BackendService = purchases.backends
         self._due = WorkQueue[str](clock)
         self._living: set[str] = set()
@@ -102,9 +106,10 @@ class SearchService:
     # --- what jobs, clusters and people ask --------------------------------------------------------------------------
 
     def asked(self, uow: UnitOfWork, fact: ElsewhereAsked) -> None:
-        """Work is submitted that may run elsewhere. Raises Forbidden where its project may not buy there."""
+        """Work is submitted that may run elsewhere. Raises Forbidden where its project may not buy there, InvalidInput
+        where there is no such backend."""
         if not _rows(uow, fact.account_id, fact.backend):
-            raise may_not_buy("at any backend" if fact.backend == ANY_BACKEND else f"at {fact.backend}")
+            raise may_not_buy(uow, fact.backend, fact.account_id)
         for entry_id in fact.entry_ids:
             uow[SearchRepository].save(Search(entry_id=entry_id, account_id=fact.account_id))
             uow.after_commit(partial(self._begin, entry_id))
@@ -251,7 +256,7 @@ class SearchService:
             fit = candidates(wish, row.name, row.margin_percent, offers, now_ns, is_service=is_service)
             places += fit
             if not fit:
-                said.append(f"{row.name}: no offer suits it within its budget and highest price")
+                said.append(f"{row.name}: {why_none(wish, row.margin_percent, offers)}")
         return wish, places, said
 
     def _why_not(self, work: Work) -> str:
@@ -300,8 +305,8 @@ class SearchService:
         await self._store.write(partial(self._pause, entry_id, "; ".join(said)), name="search.pause")
 
     def _try(self, entry_id: str, place: Candidate, uow: UnitOfWork) -> bool:
-        """Buy at this place; False where a cap says no, which is a try, too. True also where nothing is to be bought
-        any more."""
+        """Buy at this place; False where a cap, or what its renter may spend, says no, which is a try, too. True also
+        where nothing is to be bought any more."""
         found = self._read(entry_id, uow)
         if found is None or not self._decide(found, uow.now_wall_ns).is_next_due:
             return True
@@ -311,15 +316,16 @@ class SearchService:
         search, offer_id = found.search, place.offer.offer_id
         try:
             with uow.attempt():
+                self._check_funds(uow, search.account_id, found.work.spenders, place.price_per_hour)
                 bought_id = self._buy(uow, search, row, place)
-        except (QuotaExceeded, Forbidden) as error:
-            where = place_at(place.backend, place.offer)
+        except (QuotaExceeded, Forbidden, InsufficientFunds, SpendingLimitReached) as error:
+            where = place_at(place.backend, place.offer, row.margin_percent)
             search = tried(search, where, offer_id, uow.now_wall_ns, TryState.FAILED, error.detail or error.code)
             uow[SearchRepository].save(search)
             self._tell_failed(uow, found, search.tries[-1])
             return False
         ids = {"run_id": bought_id} if place.is_service else {"purchase_id": bought_id}
-        where = place_at(place.backend, place.offer, **ids)
+        where = place_at(place.backend, place.offer, row.margin_percent, **ids)
         uow[SearchRepository].save(tried(search, where, offer_id, uow.now_wall_ns))
         uow.after_commit(lambda: self._due.add(entry_id))
         return True

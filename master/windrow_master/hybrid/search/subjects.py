@@ -1,5 +1,6 @@
 """Reads the work of a search: a job, or a machine that waits, as its row says in the caller's transaction."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow_master.clusters import lookup
@@ -18,11 +19,13 @@ from windrow_proto.units import Microcents
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a search: how it is, what it asks for, and its wishes as far as its row has them."""
+    """The work of a search: how it is, what it asks for, and its wishes as far as its row has them. spenders: whose
+    limits it counts for, beside its project's."""
 
     subject: Subject
     request: JobRequest | ClusterRequest
     wish: Wish
+    spenders: Sequence[str] = ()
 
 
 def is_job(entry_id: str) -> bool:
@@ -47,7 +50,7 @@ def _of_job(uow: UnitOfWork, job: Job) -> Work:
         doing = Doing.RUNNING
     elif job.state in PLACEABLE and not job.held_by and (asked.begin_ns or 0) <= uow.now_wall_ns:
         doing = Doing.WAITING
-    spent = sum(charged(uow, one.cluster_id) for one in job.attempts if one.cluster_id)
+    spent = sum(charged(uow, one.rented_as) for one in job.attempts)
     wish = Wish(
         resources=asked,
         optimize=asked.optimize,
@@ -60,7 +63,9 @@ def _of_job(uow: UnitOfWork, job: Job) -> Work:
     here, run_id = frozenset[HostId](), ""
     if last is not None and job.has_cluster:
         here, run_id = _hosts(uow, last.cluster_id), last.run_id
-    return Work(Subject(doing=doing, name=job.name, reason=job.reason, host_ids=here, run_id=run_id), asked, wish)
+    return Work(
+        Subject(doing=doing, name=job.name, reason=job.reason, host_ids=here, run_id=run_id), asked, wish, job.spenders
+    )
 
 
 def _of_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Work | None:
@@ -80,7 +85,9 @@ def _of_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Work | None:
         left=asked.budget,
     )
     hosts = _hosts(uow, cluster_id)
-    return Work(Subject(doing=doing, name=cluster.name, reason=cluster.reason, host_ids=hosts), asked, wish)
+    return Work(
+        Subject(doing=doing, name=cluster.name, reason=cluster.reason, host_ids=hosts), asked, wish, cluster.spenders
+    )
 
 
 def _hosts(uow: UnitOfWork, cluster_id: ClusterId) -> frozenset[HostId]:

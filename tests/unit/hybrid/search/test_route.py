@@ -276,4 +276,4 @@ def test_every_state_of_a_purchase_is_a_state_of_its_try() -> None:
 
 
 def place_of(place: Candidate, number: int) -> AttemptPlace:
-    return place_at(place.backend, place.offer, purchase_id=f"p{number}")
+    return place_at(place.backend, place.offer, 0, purchase_id=f"p{number}")

@@ -231,7 +231,8 @@ async def test_a_budget_that_pays_for_no_place_anywhere_is_said_and_one_that_pay
         await w.turn(4)
         assert [state for *_, state in await w.tries(rich)] == ["booting"]
         assert await w.tries(poor) == []
-        assert (await w.get(poor)).reason.endswith("cloud: no offer suits it within its budget and highest price")
+        said = "cloud: the cheapest that fits costs 0.2016 USD an hour, which its budget, highest price or deadline"
+        assert (await w.get(poor)).reason.endswith(f"{said} does not allow for")
         assert len(w.told("job.no_place_elsewhere")) == 1
         await w.turn(30)
         assert len(w.told("job.no_place_elsewhere")) == 1
@@ -246,3 +247,40 @@ async def test_jobs_that_are_alike_are_bought_for_at_once_and_those_that_wait_fo
         await w.turn(3)
         bought = await w.bought()
         assert len({one.for_id for one in bought}) == len(bought) == 3
+
+
+async def test_no_machine_is_bought_for_a_project_that_could_not_pay_for_its_first_minutes(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        w.market.write(lambda uow: w.market.market.settle(uow, OWNER, None, "a test", "test"))
+        job = await w.submit(backend="cloud")
+        await w.turn(4)
+        assert await w.bought() == []
+        (tried,) = await w.searches.tries(job.job_id) or ()
+        assert tried.state is TryState.FAILED and "the account has 0.00" in tried.said
+
+
+async def test_a_backend_that_does_not_exist_is_named_with_those_that_a_project_may_use(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        with pytest.raises(InvalidInput, match=r"There is no backend clowd\. This project may use cloud\."):
+            await w.submit(backend="clowd")
+        await w.backends.add(OPERATOR, "other", "memory", {}, {}, w.caps)
+        with pytest.raises(Forbidden, match=r"may not buy at other.*windrow backend allow other PROJECT"):
+            await w.submit(backend="other")
+
+
+async def test_the_price_of_a_place_is_what_its_renter_pays_with_the_operators_margin(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        await w.backends.set_caps(OPERATOR, "cloud", w.caps, 50)
+        job = await w.submit(backend="cloud")
+        await w.turn(2)
+        (tried,) = await w.searches.tries(job.job_id) or ()
+        assert tried.place.price_per_hour == parse_money("0.3024")
+
+
+async def test_a_machine_of_a_backend_that_does_not_exist_is_refused_also_where_there_is_room_here(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as w:
+        w.market.join()
+        with pytest.raises(InvalidInput, match="There is no backend clowd"):
+            await w.market.create(backend="clowd", wait_ns=HOUR)

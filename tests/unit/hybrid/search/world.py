@@ -84,7 +84,14 @@ class World(jobs_world.World):
         self.purchases = PurchaseService(self.store, self.clock, self.backends, Hosts(self), "market", RULES)
         clusters = self.market.clusters
         self.searches = SearchService(
-            self.store, self.clock, self.jobs, clusters, self.purchases, self.queue, self.runs
+            self.store,
+            self.clock,
+            self.jobs,
+            clusters,
+            self.purchases,
+            self.queue,
+            self.runs,
+            self.market.market.check_funds,
         )
         store, on = self.store, self.store.messages.on
         answers(store, cluster_says.HostLimits, self.purchases.limits)
