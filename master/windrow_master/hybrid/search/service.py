@@ -34,7 +34,7 @@ from windrow_master.spec import ANY_BACKEND
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Forbidden, QuotaExceeded, Unavailable
+from windrow_proto.errors import Conflict, Forbidden, InvalidInput, QuotaExceeded, Unavailable
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND, Microcents, seconds
@@ -300,7 +300,7 @@ class SearchService:
         await self._store.write(partial(self._pause, entry_id, "; ".join(said)), name="search.pause")
 
     def _try(self, entry_id: str, place: Candidate, uow: UnitOfWork) -> bool:
-        """Buy at this place; False where a cap says no, which is a try, too. True also where nothing is to be bought
+        """Buy at this place; False where it may not, which is a try, too. True also where nothing is to be bought
         any more."""
         found = self._read(entry_id, uow)
         if found is None or not self._decide(found, uow.now_wall_ns).is_next_due:
@@ -312,7 +312,7 @@ class SearchService:
         try:
             with uow.attempt():
                 bought_id = self._buy(uow, search, row, place)
-        except (QuotaExceeded, Forbidden) as error:
+        except (QuotaExceeded, Forbidden, Conflict, InvalidInput) as error:  # another currency, a deleted project
             where = place_at(place.backend, place.offer)
             search = tried(search, where, offer_id, uow.now_wall_ns, TryState.FAILED, error.detail or error.code)
             uow[SearchRepository].save(search)

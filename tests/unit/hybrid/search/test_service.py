@@ -1,5 +1,6 @@
 """Jobs that find no room here have a machine bought, one place after another, and run there."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,19 @@ async def test_what_a_project_may_spend_holds_and_says_so(tmp_path: Path) -> Non
         ((*_, state),) = await w.tries(second)
         assert state == "failed"
         assert "This project may spend 1.50 USD at cloud (in_all)" in w.told("job.try_failed")[0]
+
+
+async def test_a_place_in_another_currency_than_its_caps_is_a_try_in_vain_and_the_search_goes_on(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        await w.backends.disallow(OPERATOR, "cloud", OWNER)
+        w.caps = replace(w.caps, currency="EUR")
+        await w.connect("service")
+        job = await w.submit(backend="service")
+        await w.turn(4)
+        assert await w.bought() == []
+        assert {state for *_, state in await w.tries(job)} == {"failed"}
+        assert "The offer is in USD and the caps of service in EUR." in w.told("job.try_failed")[0]
+        assert len(w.told("job.no_place_elsewhere")) == 1
 
 
 async def test_a_job_that_is_cancelled_before_its_machine_joins_ends_the_purchase(tmp_path: Path) -> None:
