@@ -323,7 +323,9 @@ def test_one_that_is_ended_before_it_was_asked_for_is_never_bought(connected: Wo
 
 
 @pytest.mark.parametrize("what", ["disallowed", "deleted"])
-def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wanted(connected: World, what: str) -> None:
+def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wanted(
+    connected: World, what: str
+) -> None:
     run(connected.backends.allow(OPERATOR, "cloud", ACCOUNT, per_day=parse_money("50")))
 
     def want(uow: UnitOfWork) -> Purchase:

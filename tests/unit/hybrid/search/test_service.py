@@ -110,7 +110,9 @@ async def test_what_a_project_may_spend_holds_and_says_so(tmp_path: Path) -> Non
         assert "This project may spend 1.50 USD at cloud (in_all)" in w.told("job.try_failed")[0]
 
 
-async def test_a_place_in_another_currency_than_its_caps_is_a_try_in_vain_and_the_search_goes_on(tmp_path: Path) -> None:
+async def test_a_place_in_another_currency_than_its_caps_is_a_try_in_vain_and_the_search_goes_on(
+    tmp_path: Path,
+) -> None:
     async with world(tmp_path) as w:
         await w.backends.disallow(OPERATOR, "cloud", OWNER)
         w.caps = replace(w.caps, currency="EUR")
