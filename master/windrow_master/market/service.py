@@ -238,19 +238,29 @@ class MarketService:
         asked = Asked(price_per_hour, ledger.hold_amount(price_per_hour))
         spending.check(uow, renter, spenders, asked)
 
+    def check_begins(
+        self, uow: UnitOfWork, renter: AccountId, spenders: Sequence[str], price_per_hour: Microcents, count: int
+    ) -> None:
+        """Raises SpendingLimitReached or InsufficientFunds where so many rentals cannot begin, at this price in all."""
+        asked = Asked(price_per_hour, ledger.hold_amount(price_per_hour), count)
+        spending.check(uow, renter, spenders, asked)
+        self._check_balance(uow, renter, price_per_hour)
+
+    def _check_balance(self, uow: UnitOfWork, renter: AccountId, price_per_hour: Microcents) -> None:
+        needed, balance = ledger.hold_amount(price_per_hour), self.balance(uow, renter)
+        if balance < needed:
+            raise InsufficientFunds(
+                f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
+                "Have an operator grant credits (`windrow credit add`), or ask for less.",
+                subject=renter,
+            )
+
     def start_rental(self, uow: UnitOfWork, rental: Rental, lines: Sequence[RentalLine]) -> Rental:
         """Open a rental and set aside its first 15 minutes, or raise InsufficientFunds or SpendingLimitReached and
         change nothing."""
         rental = replace(rental, fee_permille=self._fee_permille)
         self.check_limits(uow, rental.renter, rental.spenders, rental.price_per_hour)
-        needed = ledger.hold_amount(rental.price_per_hour)
-        balance = self.balance(uow, rental.renter)
-        if balance < needed:
-            raise InsufficientFunds(
-                f"The first 15 minutes cost {money_text(needed)}, the account has {money_text(balance)}. "
-                "Have an operator grant credits (`windrow credit add`), or ask for less.",
-                subject=rental.renter,
-            )
+        self._check_balance(uow, rental.renter, rental.price_per_hour)
         rental = self._fill(uow, rental, is_new=True)
         uow[RentalRepository].add(rental)
         for line in lines:

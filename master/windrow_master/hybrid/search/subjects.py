@@ -18,11 +18,13 @@ from windrow_proto.units import Microcents
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The work of a search: how it is, what it asks for, and its wishes as far as its row has them."""
+    """The work of a search: how it is, what it asks for, its wishes as far as its row has them, and whose limits it
+    counts for."""
 
     subject: Subject
     request: JobRequest | ClusterRequest
     wish: Wish
+    spenders: tuple[str, ...] = ()
 
 
 def is_job(entry_id: str) -> bool:
@@ -60,7 +62,9 @@ def _of_job(uow: UnitOfWork, job: Job) -> Work:
     here, run_id = frozenset[HostId](), ""
     if last is not None and job.has_cluster:
         here, run_id = _hosts(uow, last.cluster_id), last.run_id
-    return Work(Subject(doing=doing, name=job.name, reason=job.reason, host_ids=here, run_id=run_id), asked, wish)
+    return Work(
+        Subject(doing=doing, name=job.name, reason=job.reason, host_ids=here, run_id=run_id), asked, wish, job.spenders
+    )
 
 
 def _of_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Work | None:
@@ -80,7 +84,9 @@ def _of_cluster(uow: UnitOfWork, cluster_id: ClusterId) -> Work | None:
         left=asked.budget,
     )
     hosts = _hosts(uow, cluster_id)
-    return Work(Subject(doing=doing, name=cluster.name, reason=cluster.reason, host_ids=hosts), asked, wish)
+    return Work(
+        Subject(doing=doing, name=cluster.name, reason=cluster.reason, host_ids=hosts), asked, wish, cluster.spenders
+    )
 
 
 def _hosts(uow: UnitOfWork, cluster_id: ClusterId) -> frozenset[HostId]:
