@@ -236,6 +236,32 @@ async def test_a_command_that_cannot_be_started_ends_as_in_a_shell(twin: Market,
     assert argv[0].encode() in await log_so_far(twin)
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("truncate -s 6G large", "larger than 5 GiB"),
+        ('rm -rf "$(dirname $PWD)"', "could not be packed"),
+    ],
+)
+async def test_files_that_cannot_be_packed_are_left_out_and_the_command_has_ended_as_it_did(
+    twin: Market, script: str, why: str
+) -> None:
+    await twin.job(f"{script}; exit 3", save_every_s=0)
+
+    ended = await twin.word("ended")
+    assert (ended["code"], ended["files_bytes"]) == (3, None)
+    assert why in ended["why"]
+    assert (await twin.word("left"))["files"] is False
+
+
+async def test_a_command_that_removes_its_checkpoints_goes_on(twin: Market) -> None:
+    await twin.job("rm -rf $CKPT_DIR; sleep 0.5; echo up; exit 0")
+
+    await twin.take_files()
+
+    assert await twin.log() == b"up\n"
+
+
 async def test_a_folder_that_cannot_be_had_breaks_the_run_and_nothing_is_started(twin: Market) -> None:
     await twin.job("echo up", folder=twin.calls.get(object_key("jobs/nobody/folder")))
 

@@ -10,6 +10,7 @@ from windrow_master.queue import quotas
 from windrow_master.queue.messages import HeldBelow
 from windrow_master.queue.model import MILLI
 from windrow_master.queue.quota import Quota, QuotaItem, What
+from windrow_master.spec import Resources
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.ids import AccountId
 from windrow_proto.units import MIB
@@ -40,6 +41,16 @@ def check(
     found = quotas.of(uow, account_id)
     quotas.check(uow, found, asked(request), may_wait=may_wait)
     return found
+
+
+def check_all(uow: UnitOfWork, account_id: AccountId, asked: Sequence[tuple[Resources, str, int]]) -> None:
+    """Raises QuotaExceeded where these machines together pass a quota: what each asks for, its tier and price."""
+    total = dict[What, int]()
+    for one, tier, price in asked:
+        amounts = _amounts(one.gpus, quotas.tier_of(tier), one.cpus, one.memory_bytes or 0, 1, price)
+        for what, amount in amounts.items():
+            total[what] = total.get(what, 0) + amount
+    quotas.check(uow, quotas.of(uow, account_id), total)
 
 
 def check_at(

@@ -66,7 +66,7 @@ from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import QuotaItem
 from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
-from windrow_master.spec import Work, require
+from windrow_master.spec import Resources, Work, require
 from windrow_master.store.model import Operation
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
@@ -330,6 +330,19 @@ class ClusterService:
         """Raises QuotaExceeded where so many more may not wait, or one of them is larger than a quota."""
         found = quota_use.check(uow, account_id, request, may_wait=True)
         quotas.check(uow, found, {(QuotaItem.WAITING, ""): count})
+
+    def check_begins(
+        self,
+        uow: UnitOfWork,
+        account_id: AccountId,
+        spenders: Sequence[str],
+        asked: Sequence[tuple[Resources, str, Microcents]],
+    ) -> None:
+        """Raises QuotaExceeded, SpendingLimitReached or InsufficientFunds where not all of these machines may begin
+        beside what there is: what each asks for, its tier and price."""
+        quota_use.check_all(uow, account_id, asked)
+        price = Microcents(sum(each for *_, each in asked))
+        self._market.check_begins(uow, account_id, spenders, price, len(asked))
 
     def check_secrets(self, uow: UnitOfWork, account_id: AccountId, request: Work, login: _Login = None) -> None:
         """Raises InvalidInput where the request names a secret that is not there or cannot be used so."""

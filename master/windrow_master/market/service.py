@@ -243,6 +243,17 @@ class MarketService:
     ) -> None:
         """The same, and InsufficientFunds where the first 15 minutes cannot be set aside."""
         self.check_limits(uow, renter, spenders, price_per_hour)
+        self._check_balance(uow, renter, price_per_hour)
+
+    def check_begins(
+        self, uow: UnitOfWork, renter: AccountId, spenders: Sequence[str], price_per_hour: Microcents, count: int
+    ) -> None:
+        """Raises SpendingLimitReached or InsufficientFunds where so many rentals cannot begin, at this price in all."""
+        asked = Asked(price_per_hour, ledger.hold_amount(price_per_hour), count)
+        spending.check(uow, renter, spenders, asked)
+        self._check_balance(uow, renter, price_per_hour)
+
+    def _check_balance(self, uow: UnitOfWork, renter: AccountId, price_per_hour: Microcents) -> None:
         needed, balance = ledger.hold_amount(price_per_hour), self.balance(uow, renter)
         if balance < needed:
             raise InsufficientFunds(

@@ -13,8 +13,10 @@ from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet.repository import SlotRepository
 from windrow_master.jobs.model import JobRequest, JobState
 from windrow_master.jobs.request import attempt_key
+from windrow_master.market.ledger import hold_amount
 from windrow_master.market.limit_repository import LimitRepository
 from windrow_master.market.limits import Limits, SpendingLimit
+from windrow_master.queue.model import MILLI
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
 from windrow_master.queue.repository import QuotaRepository
 from windrow_proto.errors import Conflict
@@ -95,6 +97,42 @@ async def test_copies_that_start_together_leave_the_rows_of_copies_that_start_on
     for table, rows in found[0].items():
         assert rows == found[1][table], table
     assert commits[0] < commits[1]
+
+
+def _cpus(it: World, price: Microcents) -> None:
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.CPUS, limit=2 * MILLI)
+    it.market.write(lambda uow: uow[QuotaRepository].save(quota))
+
+
+def _spend(it: World, price: Microcents) -> None:
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.SPEND, limit=price * 5 // 2)
+    it.market.write(lambda uow: uow[QuotaRepository].save(quota))
+
+
+def _hourly(it: World, price: Microcents) -> None:
+    limits = Limits(max_hourly_cost=Microcents(price * 5 // 2))
+    limit = SpendingLimit(OWNER, OWNER, "p", limits, Microcents(0), "", Microcents(0), 0, "test")
+    it.market.write(lambda uow: uow[LimitRepository].save(limit))
+
+
+def _balance(it: World, price: Microcents) -> None:
+    """For the first 15 minutes of two."""
+    balance, beyond = it.market.market.balance, it.market.balance() - hold_amount(price) * 5 // 2
+    it.market.market.balance = lambda uow, account: Microcents(max(0, balance(uow, account) - beyond))
+
+
+@pytest.mark.parametrize("bound", [_cpus, _spend, _hourly, _balance])
+async def test_copies_that_start_together_pass_no_bound_together(tmp_path, bound) -> None:
+    async with world(tmp_path / "free") as it:
+        (first, *_) = await _submitted(it)
+        await it.tick(3)
+        price = it.market.rental((await it.get(first)).attempts[-1].cluster_id).price_per_hour
+    async with world(tmp_path / "bound") as it:
+        bound(it, price)
+        jobs = await _submitted(it)
+        await it.tick(4)
+        states = [(await it.get(job)).state for job in jobs]
+        assert states == [JobState.STARTING] * 2 + [JobState.QUEUED] * 3
 
 
 async def test_a_copy_that_meets_something_is_left_out_and_the_others_start(tmp_path) -> None:

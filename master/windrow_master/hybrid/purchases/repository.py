@@ -72,10 +72,12 @@ class PurchaseRepository(Repository):
         query = select(purchases).where(purchases.c.living_at == backend).order_by(purchases.c.purchase_id)
         return readable(self._connection, query, _purchase)
 
-    def machines(self, backend: str) -> Mapping[PurchaseId, str]:
-        """The machine of each of them; empty: none is known yet. Also of those whose record cannot be read."""
+    def machines(self, backend: str | None = None) -> Mapping[PurchaseId, str]:
+        """The machine of each of them, or of those of all backends; empty: none is known yet. Also of those whose
+        record cannot be read."""
         query = select(purchases.c.purchase_id, purchases.c.machine_id)
-        rows = self._connection.execute(query.where(purchases.c.living_at == backend))
+        is_it = purchases.c.living_at.is_not(None) if backend is None else purchases.c.living_at == backend
+        rows = self._connection.execute(query.where(is_it))
         return {PurchaseId(row.purchase_id): row.machine_id for row in rows}
 
     def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId, str]]:

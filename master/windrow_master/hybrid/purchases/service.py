@@ -56,7 +56,7 @@ from windrow_master.loops import ends_alone, when_due
 from windrow_master.prices.offers import Kind
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Forbidden, InvalidInput, NotFound
+from windrow_proto.errors import Conflict, Forbidden, InvalidInput, NotFound
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.ports import Clock
 from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents, money_text, seconds
@@ -449,6 +449,13 @@ class PurchaseService:
         purchase = _load(uow, purchase_id)
         if purchase.state is not State.WANTED:  # it was ended meanwhile
             return None
+        try:
+            check_may_begin(uow, purchase.account_id)
+            if purchase.for_id:
+                find_buyer(uow, purchase.backend, purchase.account_id)
+        except (Conflict, Forbidden) as error:  # since it was wanted
+            self._save(uow, purchase, moved(purchase, Event.END, uow.now_wall_ns, error.detail or error.code))
+            return None
         asking = begun(purchase, uow.now_wall_ns, uow.epoch)
         self._save(uow, purchase, asking)
         if asking.state is not State.ASKING:
@@ -564,10 +571,9 @@ class PurchaseService:
 
     async def _sweep(self, row: BackendRow, market_id: str, actor: str) -> SweepResult:
         async def living() -> Mapping[PurchaseId, str]:
-            # A write, since a Master whose term is over may end nothing.
-            return await self._store.write(
-                lambda uow: uow[PurchaseRepository].machines(row.name), name="purchase.sweep"
-            )
+            # A write, since a Master whose term is over may end nothing. All of the market, since two backends may be
+            # of one account.
+            return await self._store.write(lambda uow: uow[PurchaseRepository].machines(), name="purchase.sweep")
 
         alive = living if market_id == self.market_id else nothing_lives
         result = await self._within(sweep(self.backends.opened(row), market_id, alive))

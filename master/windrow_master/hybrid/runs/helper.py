@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tarfile
@@ -32,6 +33,8 @@ LAST_S = 60.0
 TTL_S = 1800.0
 BLOCK_BYTES = 1 << 20
 PIECE_BYTES = 256 << 20
+FILES_BYTES_MAX = 5 << 30
+"""Of the changed files: one call stores no more."""
 
 
 def say(word: str, **more: Any) -> None:
@@ -97,8 +100,11 @@ def files_in(folder: str) -> dict[str, tuple[int, int]]:
     for above, _, names in os.walk(folder):
         for name in names:
             path = os.path.join(above, name)
-            facts = os.lstat(path)
-            if os.path.isfile(path) and not os.path.islink(path):
+            try:
+                facts = os.lstat(path)
+            except OSError:
+                continue  # the command has removed it meanwhile
+            if stat.S_ISREG(facts.st_mode):
                 found[os.path.relpath(path, folder)] = facts.st_size, facts.st_mtime_ns
     return found
 
@@ -183,7 +189,10 @@ class Run:
     def save(self) -> bool:
         """Send the newest whole checkpoint, if there is a newer one; False while it waits for the calls."""
         if self.saving is None:
-            names = (re.fullmatch("step-([0-9]{1,18})", name) for name in os.listdir(self.ckpt))
+            try:
+                names = [re.fullmatch("step-([0-9]{1,18})", name) for name in os.listdir(self.ckpt)]
+            except OSError:
+                return True  # the command has removed it
             step = max((int(name[1]) for name in names if name), default=-1)
             if step <= self.saved:
                 return True
@@ -225,12 +234,19 @@ class Run:
                 self.kill()
 
     def changed(self, known: dict[str, tuple[int, int]]) -> str:
-        """Pack the files that are new or other than at the start; returns the tar's path."""
+        """Pack the files that are new or other than at the start; returns the tar's path. Raises OSError where they
+        are larger than one call stores, or change meanwhile."""
         path = os.path.join(self.folder, "files.tar")
+        found = [
+            (name, facts)
+            for name, facts in sorted(files_in(self.work).items())
+            if known.get(name) != facts and not name.startswith("ckpt" + os.sep)
+        ]
+        if sum(size for _, (size, _) in found) > FILES_BYTES_MAX:  # also of a sparse file, which would fill the disk
+            raise OSError("its files are larger than " + str(FILES_BYTES_MAX >> 30) + " GiB")
         with tarfile.open(path, "w") as tar:
-            for name, facts in sorted(files_in(self.work).items()):
-                if known.get(name) != facts and not name.startswith("ckpt" + os.sep):
-                    tar.add(os.path.join(self.work, name), arcname=name, recursive=False)
+            for name, _ in found:
+                tar.add(os.path.join(self.work, name), arcname=name, recursive=False)
         return path
 
     def stop(self, *_: object) -> None:
@@ -270,7 +286,12 @@ class Run:
         while job["save_every_s"] and not self.save() and time.monotonic() < until:
             time.sleep(self.look_s() / 4)
             self.look()
-        path = self.changed(known)
+        try:
+            path = self.changed(known)
+        except (OSError, tarfile.TarError, ValueError) as error:
+            say("ended", code=code, files_bytes=None, why="its files could not be packed: " + str(error)[:150])
+            say("left", files=False)
+            return code
         say("ended", code=code, files_bytes=os.path.getsize(path))
         call = self.wait_for("files", LAST_S)
         if call:

@@ -282,16 +282,16 @@ class Modal:
                 **{name: getattr(known, name) for name in Machine.__slots__}
                 | {"state": state, "said": said, "ended_at_ns": ended_ns}
             )
-        at = tags.get(TAG_AT, "")
+        at, epoch = tags.get(TAG_AT, ""), tags.get(TAG_EPOCH, "")
         return Machine(
             machine_id=sandbox.object_id,
             state=state,
             said=said,
             market_id=tags.get(TAG_MARKET, ""),
             purchase_id=PurchaseId(tags.get(TAG_PURCHASE, "")),
-            epoch=int(tags.get(TAG_EPOCH, "0")),
+            epoch=_whole(epoch) or 0,
             offer_id=tags.get(TAG_OFFER, ""),
-            launched_at_ns=int(at) if at.isdecimal() else None,
+            launched_at_ns=_whole(at),
         )
 
     def _kept(self, machine: Machine) -> Machine:
@@ -367,6 +367,11 @@ def _offer(name: str, gpu: str, gpus: int, cpus: int, gib: int, gpu_price: Micro
         billing=Billing(1, 1),
         is_run=True,
     )
+
+
+def _whole(text: str) -> int | None:
+    """The whole number of a tag that the Master wrote; None for anything else."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None
 
 
 def _gpu(offer: MachineOffer) -> str | None:

@@ -23,7 +23,9 @@ from windrow_proto.units import SECOND
 
 ROOT: Final = "runs"
 CALL_S: Final = 2 * 24 * 3600
-"""How long a presigned call is good for: longer than any run."""
+"""How long a presigned call that reads is good for: longer than any run."""
+PUT_S: Final = 4 * 3600
+"""And one that writes: a helper makes it at once, in its turn."""
 Call = Sequence[Any]
 """Method, address and headers of a presigned call, as JSON has them."""
 
@@ -56,7 +58,7 @@ class Orders:
 
     def put(self, key: ObjectKey, size_bytes: int) -> Call:
         """A call that creates an object of this size."""
-        return _shown(self.objects.presign_put(key, size_bytes, CALL_S))
+        return _shown(self.objects.presign_put(key, size_bytes, PUT_S))
 
 
 def orders_key(run_id: str) -> ObjectKey:

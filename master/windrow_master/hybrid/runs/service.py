@@ -4,6 +4,7 @@ purchases buy the run ─▶ "hello": the job begins there ─▶ orders: comman
     ─▶ "found", calls, "saved": a checkpoint ─▶ "ended", a call, "left": exit code, files, log ─▶ the run is dropped
 
 A helper's words are read from their beginning by each Master that attends a run, and hearing one twice has one effect.
+The command can write there too, so no word is believed beyond what its own job may do, and their number has a limit.
 Money, caps, doubt and the end of what nobody needs are its purchase's.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, Final, cast
 import structlog
 
 from windrow_master.clusters.request import LOG_KEPT_BYTES
-from windrow_master.hybrid.backends.port import Doubtful, MachineOffer, Refused, Wanted
+from windrow_master.hybrid.backends.port import Doubtful, MachineOffer, Refused, RefusedFor, Wanted
 from windrow_master.hybrid.purchases.backends import find_backend
 from windrow_master.hybrid.purchases.model import BackendRow, Purchase
 from windrow_master.hybrid.purchases.repository import BackendRepository, PurchaseRepository
@@ -26,14 +27,14 @@ from windrow_master.hybrid.purchases.service import PurchaseService, place_at
 from windrow_master.hybrid.purchases.states import FINAL, State
 from windrow_master.hybrid.runs import port
 from windrow_master.hybrid.runs.charges import RunCharges
-from windrow_master.hybrid.runs.orders import ROOT, Orders, out_key
+from windrow_master.hybrid.runs.orders import PUT_S, ROOT, Orders, out_key
 from windrow_master.hybrid.runs.port import Runs, Stream
 from windrow_master.jobs import answers, logins
-from windrow_master.jobs.files import FILES_KEPT_MAX, JobFiles, files_key, folder_key
+from windrow_master.jobs.files import FILES_KEPT_MAX, LOG_KEPT_MAX, JobFiles, files_key, folder_key
 from windrow_master.jobs.messages import RunLetGo
 from windrow_master.jobs.model import Job, JobId, JobRequest, JobState
 from windrow_master.jobs.request import cluster_request
-from windrow_master.jobs.runs import JobRuns
+from windrow_master.jobs.runs import JobRuns, is_there
 from windrow_master.loops import ends_alone, when_due
 from windrow_master.storage import checkpoints
 from windrow_master.storage.artefacts import taken
@@ -59,6 +60,14 @@ LOG_HELD_MAX: Final = 1 << 20
 """Bytes of a log that are held before they are kept."""
 LINE_MAX: Final = 4 << 20
 """Bytes of one word of a helper: a checkpoint of 10,000 files has some 1 MiB."""
+WORDS_MAX: Final = 100_000
+"""Words of one run: a helper that saves each 10 s for a day says a fifth of that."""
+NOTED_MAX: Final = 10
+"""Words of one run that make no sense and are noted."""
+PIECE_APART_NS: Final = SECOND // 10_000
+"""After a checkpoint was found, for each of its pieces: to sign their calls takes as long."""
+GIVEN_MAX: Final = 2 * CHECKPOINT_BYTES_MAX
+"""Bytes of checkpoints of one run for which there are calls, and which have not come in."""
 LOG_ENDS_NS: Final = 20 * SECOND
 """For the last of a log to come, once the helper has left."""
 CHARGE_EVERY_NS: Final = 10 * SECOND
@@ -73,7 +82,7 @@ _ATTENDED: Final = (State.BOOTING, State.JOINED, State.SERVING, State.IDLE, Stat
 @dataclass(slots=True)
 class _Run:
     """A run that is attended. heard: words that were taken; changed: its orders are to be written; begun: its job is
-    there."""
+    there; given: bytes for which it has calls, by the step of the checkpoint; keeping: held while its log is."""
 
     purchase: Purchase
     job_id: JobId
@@ -85,7 +94,11 @@ class _Run:
     attempt: int = 0
     exit_code: int | None = None
     has_ended: bool = False
+    has_run: bool = False
     said: str = ""
+    given: dict[int, int] = field(default_factory=dict)
+    noted: int = 0
+    keeping: asyncio.Lock = field(default_factory=asyncio.Lock)
     files_bytes: int = 0
     has_files: bool = False
     log_bytes: int = 0
@@ -96,6 +109,12 @@ class _Run:
         """Have these written."""
         self.orders |= more
         self.changed.set()
+
+    def note(self, what: str, **more: object) -> None:
+        """Log something odd that its helper, or its command, said: the first of it."""
+        self.noted += 1
+        if self.noted <= NOTED_MAX:
+            log.warning(what, run=self.purchase.purchase_id, **more)
 
 
 class RunService:
@@ -177,10 +196,8 @@ class RunService:
         for purchase in living:
             self._queue.add(purchase.purchase_id)
         with ends_alone("runs"):
-            known = {one.purchase_id for one in living}
             async for owner in checkpoints.owners(self._orders.objects, "purchase", ROOT):
-                if owner not in known:
-                    await checkpoints.drop(self._orders.objects, owner, root=ROOT)
+                self._queue.add(owner)
         for run_id in await self._store.read(self._charges.unclosed):
             self._queue.add(run_id)
         async with asyncio.TaskGroup() as group:
@@ -195,6 +212,8 @@ class RunService:
         assert self._group is not None, "it runs"
         for run_id in self._queue.take():
             purchase = await self._store.read(partial(_purchase, run_id=run_id))
+            if purchase is None:  # of a database that was put back
+                await self._drop(run_id)
             if purchase is None or not purchase.offer.is_run:
                 continue
             run = self._runs.get(run_id)
@@ -203,12 +222,23 @@ class RunService:
                 if purchase.state is State.DRAINING and not run.is_planned and not run.has_ended:
                     run.is_planned = True
                     self._end(run_id)
-            elif purchase.state in _ATTENDED and purchase.machine_id:
+            elif purchase.machine_id and (purchase.state in _ATTENDED or await self._has_job(purchase)):
                 run = self._runs[run_id] = _Run(purchase, JobId(purchase.for_id))
                 self._group.create_task(self._attend(run), name=f"run {run_id}")
             elif purchase.state in FINAL:
                 await self._close(purchase, LOST)
-                await checkpoints.drop(self._orders.objects, run_id, root=ROOT)
+                await self._drop(run_id)
+                left_ns = purchase.state_since_ns + PUT_S * SECOND - self._clock.wall_ns()
+                if left_ns > 0:  # until then whoever has its calls can write there
+                    self._queue.add(run_id, self._clock.monotonic_ns() + left_ns)
+
+    async def _has_job(self, purchase: Purchase) -> bool:
+        """True where its job does not know yet how it ended."""
+        return await self._store.read(lambda uow: is_there(uow, purchase.for_id, purchase.purchase_id))
+
+    async def _drop(self, run_id: str) -> None:
+        with ends_alone("run objects", run=run_id):
+            await checkpoints.drop(self._orders.objects, run_id, root=ROOT)
 
     async def _attend(self, run: _Run) -> None:
         """From its first word to its last, and until its job knows how it ended."""
@@ -251,7 +281,7 @@ class RunService:
                 code,
                 said,
                 is_planned=run.is_planned,
-                log_bytes=run.log_bytes,
+                log_bytes=min(run.log_bytes, LOG_KEPT_MAX) if run.attempt else None,
                 log_truncated=run.log_bytes >= LOG_KEPT_BYTES,
                 files_bytes=run.files_bytes if run.has_files else None,
             )
@@ -268,6 +298,9 @@ class RunService:
                 async with aclosing(_lines(self._pieces(run, Stream.WORDS))) as lines:
                     async for line in lines:
                         number += 1
+                        if number > WORDS_MAX:
+                            run.said = "its helper at the service said too much"
+                            return
                         if number > run.heard:
                             is_last = await self._hear(run, line)
                             run.heard = number
@@ -286,23 +319,24 @@ class RunService:
             word = json.loads(line)
             say = word["say"]
         except (ValueError, KeyError, TypeError, RecursionError):
-            log.warning("helper_said", run=run.purchase.purchase_id, line=line[:300])
+            run.note("helper_said", line=line[:300])
             return False
         match say:
-            case "hello":
+            case "hello" if not run.attempt:
                 return not await self._start(run)
-            case "runs":
+            case "runs" if not run.has_run:
+                run.has_run = True
                 run_id = run.purchase.purchase_id
                 await self._store.write(lambda uow: self._jobs.running(uow, run.job_id, run_id), name="run.runs")
-            case "found" | "saved":
+            case "found" | "saved" if run.attempt:
                 await self._checkpoint(run, word, is_stored=say == "saved")
-            case "ended":
+            case "ended" if run.attempt and not run.has_ended:
                 await self._ended(run, word)
             case "left":
                 run.has_files = word.get("files") is True
                 return True
             case "broken" | "alone" | "unsaved":
-                run.said = f"its helper at the service said: {say}: {str(word.get('why', ''))[:200]}".rstrip(": ")
+                run.said = f"its helper at the service said: {say}: {_shown(word.get('why', ''))}".rstrip(": ")
         return False
 
     async def _start(self, run: _Run) -> bool:
@@ -354,22 +388,33 @@ class RunService:
             pieces = [Piece(file_name(name), int(at), int(size)) for name, at, size in word["pieces"]]
             check_pieces(tuple(pieces))
             is_right = 0 <= step <= STEP_MAX and all(0 <= one.size_bytes <= CHECKPOINT_BYTES_MAX for one in pieces)
-        except (WindrowError, ValueError, KeyError, TypeError):
+        except (WindrowError, ValueError, KeyError, TypeError, OverflowError):
             is_right = False
         if not is_right:
-            log.warning("checkpoint_refused", run=run.purchase.purchase_id)
+            run.note("checkpoint_refused")
             return
+        size = sum(one.size_bytes for one in pieces)
         keys = [out_key(run.purchase.purchase_id, step, number) for number in range(len(pieces))]
         if not is_stored:
-            puts = [self._orders.put(key, one.size_bytes) for key, one in zip(keys, pieces, strict=True)]
+            if sum(run.given.values()) + size > GIVEN_MAX:
+                run.note("checkpoint_refused", error="the calls for others were not used yet")
+                return
+            run.given[step] = run.given.get(step, 0) + size
+            puts = await asyncio.to_thread(
+                lambda: [self._orders.put(key, one.size_bytes) for key, one in zip(keys, pieces, strict=True)]
+            )
             run.order(puts={str(step): puts})
+            await self._clock.sleep_ns(len(pieces) * PIECE_APART_NS)
+            return
+        if run.given.pop(step, None) is None:
+            run.note("checkpoint_refused", error="it had no calls for it")
             return
         try:
             is_new = await self._plain.take_in(run.purchase.account_id, run.job_id, step, pieces, keys)
         except WindrowError as error:
             if error.retryable:
                 raise
-            log.warning("checkpoint_refused", run=run.purchase.purchase_id, error=str(error)[:300])
+            run.note("checkpoint_refused", error=str(error)[:300])
             return
         if is_new:
             await self._store.write(
@@ -381,13 +426,13 @@ class RunService:
     async def _ended(self, run: _Run, word: Mapping[str, Any]) -> None:
         """The command has ended: its code is known, and its files may come."""
         run.has_ended, code, size = True, word.get("code"), word.get("files_bytes")
-        run.exit_code = code if isinstance(code, int) and 0 <= code <= 255 else None
+        run.exit_code = code if type(code) is int and 0 <= code <= 255 else None  # True is no code
         room = await self._store.read(lambda uow: (QUOTA_BYTES - taken(uow, run.purchase.account_id)[1]) // 2)
-        if isinstance(size, int) and 0 <= size <= min(FILES_KEPT_MAX, room):
+        if type(size) is int and 0 <= size <= min(FILES_KEPT_MAX, room):
             run.files_bytes = size
             run.order(files=self._orders.put(files_key(run.job_id, run.attempt), size))
         else:
-            run.said = "its files are larger than what is left of the quota"
+            run.said = _shown(word.get("why")) or "its files are larger than what is left of the quota"
             run.order(files=None)
 
     # --- beside that -------------------------------------------------------------------------------------------------
@@ -450,17 +495,19 @@ class RunService:
 
     async def _flush(self, run: _Run) -> None:
         """Keep what was printed; beyond its limit nothing."""
-        if not run.held or not run.attempt:
-            return
-        data = bytes(run.held)
-        if run.log_bytes < LOG_KEPT_BYTES:
-            await self._files.keep_log(run.job_id, run.attempt, run.log_bytes, data)
-        run.log_bytes += len(data)
-        del run.held[: len(data)]
+        async with run.keeping:
+            if not run.held or not run.attempt:
+                return
+            data = bytes(run.held)
+            if run.log_bytes < LOG_KEPT_BYTES:
+                await self._files.keep_log(run.job_id, run.attempt, run.log_bytes, data)
+            run.log_bytes += len(data)
+            del run.held[: len(data)]
 
     async def _pieces(self, run: _Run, stream: Stream) -> AsyncGenerator[bytes]:
         row = await self._store.read(lambda uow: uow[BackendRepository].get(run.purchase.backend))
-        assert row is not None, "it cannot be removed while it has purchases"
+        if row is None:
+            raise Refused(RefusedFor.LIMIT, f"{run.purchase.backend} was removed.")
         backend = cast(Runs, self._purchases.backends.opened(row))
         async for piece in backend.follow(run.purchase.machine_id, stream):
             yield piece
@@ -475,6 +522,11 @@ async def _lines(pieces: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
             for line in whole:
                 yield line
             held[:] = rest if len(rest) <= LINE_MAX else b""
+
+
+def _shown(why: object) -> str:
+    """The reason of a helper, as one may show and keep it."""
+    return "".join(one for one in str(why or "")[:200] if one.isprintable())
 
 
 def _purchase(uow: UnitOfWork, run_id: str) -> Purchase | None:

@@ -15,8 +15,10 @@ import structlog
 
 from windrow_master.clusters.messages import CheapestElsewhere, ElsewhereAsked, NoRoom
 from windrow_master.clusters.service import ClusterService
+from windrow_master.fleet.gpus import CPU_CLASS
 from windrow_master.hybrid.backends.port import Doubtful, MachineOffer, Refused, Wanted
 from windrow_master.hybrid.purchases.backends import BackendService, may_not_buy
+from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.purchases.model import BackendRow, Purchase
 from windrow_master.hybrid.purchases.repository import BackendRepository, BuyerRepository, PurchaseRepository
 from windrow_master.hybrid.purchases.service import PurchaseService, place_at
@@ -30,11 +32,19 @@ from windrow_master.jobs.model import JobId, JobRequest
 from windrow_master.jobs.service import JobService
 from windrow_master.loops import ends_alone, when_due
 from windrow_master.queue.service import QueueService
-from windrow_master.spec import ANY_BACKEND
+from windrow_master.spec import ANY_BACKEND, Resources
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
-from windrow_proto.errors import Forbidden, InsufficientFunds, QuotaExceeded, SpendingLimitReached, Unavailable
+from windrow_proto.errors import (
+    Conflict,
+    Forbidden,
+    InsufficientFunds,
+    InvalidInput,
+    QuotaExceeded,
+    SpendingLimitReached,
+    Unavailable,
+)
 from windrow_proto.ids import AccountId, ClusterId
 from windrow_proto.ports import Clock
 from windrow_proto.units import MINUTE, SECOND, Microcents, seconds
@@ -305,8 +315,8 @@ class SearchService:
         await self._store.write(partial(self._pause, entry_id, "; ".join(said)), name="search.pause")
 
     def _try(self, entry_id: str, place: Candidate, uow: UnitOfWork) -> bool:
-        """Buy at this place; False where a cap, or what its renter may spend, says no, which is a try, too. True also
-        where nothing is to be bought any more."""
+        """Buy at this place; False where it may not, which is a try, too. True also where nothing is to be bought
+        any more."""
         found = self._read(entry_id, uow)
         if found is None or not self._decide(found, uow.now_wall_ns).is_next_due:
             return True
@@ -316,9 +326,19 @@ class SearchService:
         search, offer_id = found.search, place.offer.offer_id
         try:
             with uow.attempt():
-                self._check_funds(uow, search.account_id, found.work.spenders, place.price_per_hour)
+                if place.is_service:
+                    self._check_funds(uow, search.account_id, found.work.spenders, place.price_per_hour)
+                else:
+                    self._check_begins(uow, found, row, place)
                 bought_id = self._buy(uow, search, row, place)
-        except (QuotaExceeded, Forbidden, InsufficientFunds, SpendingLimitReached) as error:
+        except (
+            Conflict,
+            Forbidden,
+            InsufficientFunds,
+            InvalidInput,
+            QuotaExceeded,
+            SpendingLimitReached,
+        ) as error:
             where = place_at(place.backend, place.offer, row.margin_percent)
             search = tried(search, where, offer_id, uow.now_wall_ns, TryState.FAILED, error.detail or error.code)
             uow[SearchRepository].save(search)
@@ -329,6 +349,19 @@ class SearchService:
         uow[SearchRepository].save(tried(search, where, offer_id, uow.now_wall_ns))
         uow.after_commit(lambda: self._due.add(entry_id))
         return True
+
+    def _check_begins(self, uow: UnitOfWork, found: _Found, row: BackendRow, place: Candidate) -> None:
+        """Raise what starting the work there would, beside all that the machines will do which were bought for others
+        of its project: nothing is bought that may not begin then."""
+        search, work = found.search, found.work
+        asked = [_asked(work, place.offer, row)]
+        for one_row in found.rows:
+            for one in uow[PurchaseRepository].living(one_row.name):
+                is_other = one.account_id == search.account_id and one.for_id != search.entry_id
+                other = work_of(uow, one.for_id) if is_other and one.is_kept and not one.offer.is_run else None
+                if other is not None and other.subject.doing in (Doing.WAITING, Doing.LATER):
+                    asked.append(_asked(other, one.offer, one_row))
+        self._clusters.check_begins(uow, search.account_id, work.spenders, asked)
 
     def _buy(self, uow: UnitOfWork, search: Search, row: BackendRow, place: Candidate) -> str:
         what = _What(account_id=search.account_id, backend=row, offer=place.offer, duration_ns=place.duration_ns)
@@ -389,6 +422,14 @@ class SearchService:
         self._due.add(purchase.for_id)
         if is_job(purchase.for_id):  # its own host may have come, or gone
             self._jobs.controller.look_again(JobId(purchase.for_id))
+
+
+def _asked(work: Work, offer: MachineOffer, row: BackendRow) -> tuple[Resources, str, Microcents]:
+    """Of work that starts on a machine of this offer: what it asks for, its tier, and its part of the price."""
+    asked, gpus = work.request, offer.gpu_count
+    part, parts = (asked.gpus, gpus) if gpus else (asked.cpus, max(1, offer.cpus))
+    price = -(-with_margin(offer.price_per_hour, row.margin_percent) * min(part, parts) // parts)
+    return asked, offer.gpu if gpus else CPU_CLASS, Microcents(price)
 
 
 def _thing(one: Try) -> str:

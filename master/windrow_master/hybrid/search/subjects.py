@@ -1,6 +1,5 @@
 """Reads the work of a search: a job, or a machine that waits, as its row says in the caller's transaction."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from windrow_master.clusters import lookup
@@ -25,7 +24,7 @@ class Work:
     subject: Subject
     request: JobRequest | ClusterRequest
     wish: Wish
-    spenders: Sequence[str] = ()
+    spenders: tuple[str, ...] = ()
 
 
 def is_job(entry_id: str) -> bool:

@@ -31,10 +31,15 @@ from windrow_master.hybrid.backends.port import (
     RefusedFor,
     Wanted,
 )
+from windrow_master.hybrid.purchases.backends import find_backend
+from windrow_master.hybrid.purchases.model import Purchase
 from windrow_master.hybrid.purchases.repository import PurchaseRepository
 from windrow_master.hybrid.purchases.service import SWEEP_EVERY_NS
 from windrow_master.hybrid.purchases.states import State
+from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import Role
+from windrow_master.identity.repository import AccountRepository
+from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import (
     Conflict,
     Forbidden,
@@ -317,6 +322,35 @@ def test_one_that_is_ended_before_it_was_asked_for_is_never_bought(connected: Wo
     assert "provision" not in connected.cloud.calls
 
 
+@pytest.mark.parametrize("what", ["disallowed", "deleted"])
+def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wanted(
+    connected: World, what: str
+) -> None:
+    run(connected.backends.allow(OPERATOR, "cloud", ACCOUNT, per_day=parse_money("50")))
+
+    def want(uow: UnitOfWork) -> Purchase:
+        row = find_backend(uow, "cloud")
+        asked = {"for_id": "job_1", "account_id": ACCOUNT, "backend": row, "duration_ns": HOUR}
+        return connected.purchases.buy_for(uow, offer=offer, **asked)
+
+    def delete(uow: UnitOfWork) -> None:
+        known = find_account(uow, ACCOUNT)
+        assert known is not None
+        uow[AccountRepository].save(replace(known, deleted_at_ns=uow.now_wall_ns))
+
+    offer = run(connected.backends.offers("cloud", Wanted(offer_id=OFFER)))[0]
+    bought = connected.store.write_now(want, name="want")
+    if what == "deleted":
+        connected.store.write_now(delete, name="delete")
+    else:
+        run(connected.backends.disallow(OPERATOR, "cloud", ACCOUNT))
+    connected.turn()
+    now = connected.now(bought)
+    assert now.state is State.NEVER_MADE
+    assert "project" in now.reason
+    assert "provision" not in connected.cloud.calls
+
+
 def test_all_of_a_backend_are_ended_and_no_more_bought(connected: World) -> None:
     bought = [connected.buy(), connected.buy()]
     connected.turn()
@@ -350,6 +384,17 @@ def test_a_sweep_ends_what_has_our_tag_and_no_purchase_and_touches_nothing_else(
     told = [text for kind, text in connected.events() if kind == "backend.swept"]
     assert len(told) == 2
     assert any("term 7" in text and ours.machine_id in text for text in told)
+
+
+def test_a_sweep_of_a_second_backend_of_the_same_account_ends_nothing_of_the_first(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    run(connected.backends.add(OPERATOR, "again", "memory", {}, {}, PLENTY))
+    result = run(connected.purchases.sweep(OPERATOR, "again"))
+    assert result.ended == ()
+    assert [one.purchase_id for one in result.left_alone] == [bought.purchase_id]
+    connected.turn()
+    assert connected.state(bought) is State.BOOTING
 
 
 def test_a_sweep_removes_what_a_machine_left_behind_as_soon_as_it_is_gone(connected: World) -> None:

@@ -1,21 +1,27 @@
 """Jobs that find no room here have a machine bought, one place after another, and run there."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.memory_backend import Fault, Planned
 from tests.unit.clusters.world import OPERATOR, OTHER, OWNER, STRANGER, principal
-from tests.unit.hybrid.search.world import world
+from tests.unit.hybrid.search.world import World, world
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.search.model import TryState
 from windrow_master.identity.model import BUYER_ACCOUNT
 from windrow_master.jobs.model import JobRequest, JobState
+from windrow_master.market.limit_repository import LimitRepository
+from windrow_master.market.limits import Limits, SpendingLimit
+from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
+from windrow_master.queue.repository import QuotaRepository
 from windrow_proto.errors import Forbidden, InvalidInput
 from windrow_proto.ids import HostId
 from windrow_proto.model import WorkloadPhase
-from windrow_proto.units import GIB, HOUR, SECOND, parse_money
+from windrow_proto.units import GIB, HOUR, SECOND, Microcents, parse_money
 
 DEAR = parse_money("9")
 
@@ -107,6 +113,53 @@ async def test_what_a_project_may_spend_holds_and_says_so(tmp_path: Path) -> Non
         ((*_, state),) = await w.tries(second)
         assert state == "failed"
         assert "This project may spend 1.50 USD at cloud (in_all)" in w.told("job.try_failed")[0]
+
+
+async def test_a_place_in_another_currency_than_its_caps_is_a_try_in_vain_and_the_search_goes_on(
+    tmp_path: Path,
+) -> None:
+    async with world(tmp_path) as w:
+        await w.backends.disallow(OPERATOR, "cloud", OWNER)
+        w.caps = replace(w.caps, currency="EUR")
+        await w.connect("service")
+        job = await w.submit(backend="service")
+        await w.turn(4)
+        assert await w.bought() == []
+        assert {state for *_, state in await w.tries(job)} == {"failed"}
+        assert "The offer is in USD and the caps of service in EUR." in w.told("job.try_failed")[0]
+        assert len(w.told("job.no_place_elsewhere")) == 1
+
+
+def _quota(w: World) -> None:
+    quota = Quota(node_id=OWNER, level=NodeLevel.PROJECT, item=QuotaItem.CLUSTERS, limit=2)
+    w.market.write(lambda uow: uow[QuotaRepository].save(quota))
+
+
+def _leases(w: World) -> None:
+    limit = SpendingLimit(OWNER, OWNER, "p", Limits(max_leases=2), Microcents(0), "", Microcents(0), 0, "test")
+    w.market.write(lambda uow: uow[LimitRepository].save(limit))
+
+
+def _money(w: World) -> None:
+    w.market.market.balance = lambda *_given: parse_money("0.04")  # type: ignore[method-assign]  # 0.0126 for each
+
+
+@pytest.mark.parametrize(("bound", "most"), [(_quota, 2), (_leases, 2), (_money, 3)])
+async def test_no_machine_is_bought_for_work_that_could_not_begin_there(
+    tmp_path: Path, bound: Callable[[World], None], most: int
+) -> None:
+    async with world(tmp_path) as w:
+        bound(w)
+        await w.jobs.submit(principal(), JobRequest(argv=("true",), array_size=8, backend="cloud"))
+        for _ in range(40):
+            await w.turn()
+            for one in await w.bought():
+                if bound is not _money and one.state is State.BOOTING and one.host_id is None:
+                    w.join(one)
+        assert {one.reason for one in await w.bought()} <= {"", "its agent did not join in time"}
+        assert len(w.cloud.living()) <= most
+        assert bound is _money or len(await w.bought()) == most
+        assert w.told("job.try_failed")
 
 
 async def test_a_job_that_is_cancelled_before_its_machine_joins_ends_the_purchase(tmp_path: Path) -> None:
