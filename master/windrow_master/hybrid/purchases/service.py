@@ -561,10 +561,8 @@ class PurchaseService:
 
     async def _sweep(self, row: BackendRow, market_id: str, actor: str) -> SweepResult:
         async def living() -> Mapping[PurchaseId, str]:
-            # A write, since a Master whose term is over may end nothing.
-            return await self._store.write(
-                lambda uow: uow[PurchaseRepository].machines(row.name), name="purchase.sweep"
-            )
+            # A write, since a Master whose term is over may end nothing. Of all backends: two may be one account.
+            return await self._store.write(lambda uow: uow[PurchaseRepository].machines(), name="purchase.sweep")
 
         alive = living if market_id == self.market_id else nothing_lives
         result = await self._within(sweep(self.backends.opened(row), market_id, alive))

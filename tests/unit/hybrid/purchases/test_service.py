@@ -352,6 +352,17 @@ def test_a_sweep_ends_what_has_our_tag_and_no_purchase_and_touches_nothing_else(
     assert any("term 7" in text and ours.machine_id in text for text in told)
 
 
+def test_a_sweep_of_one_backend_leaves_what_another_bought_at_the_same_account(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    connected.connect_also("again")
+    result = run(connected.purchases.sweep(OPERATOR, "again"))
+    assert ([one.purchase_id for one in result.left_alone], result.ended) == ([bought.purchase_id], ())
+    connected.turns(SWEEP_EVERY_NS)
+    assert connected.state(bought) is State.BOOTING
+    assert len(connected.cloud.living()) == 1
+
+
 def test_a_sweep_removes_what_a_machine_left_behind_as_soon_as_it_is_gone(connected: World) -> None:
     faults(connected).volumes_stay = True
     bought = connected.buy()
