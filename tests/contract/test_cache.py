@@ -184,4 +184,3 @@ def test_random_work_is_answered_as_without_a_cache(store: Store, monkeypatch: p
             patch.setattr(store_module, "cached", lambda _connection, **_how: nullcontext())
             plain = answers(store, seed)
         assert cached == plain, f"seed {seed}"
-

@@ -144,6 +144,8 @@ class PurchaseService:
         self._rules = rules or Rules()
         self._swept_ns: dict[str, int] = {}
         """By backend, when its last sweep ended."""
+        self._under_way: dict[str, bool] = {}
+        """The backends that are being looked after; True: one is due again already."""
         self._listeners: list[Callable[[Purchase], None]] = []
 
     def on_change(self, listener: Callable[[Purchase], None]) -> None:
@@ -390,13 +392,29 @@ class PurchaseService:
         """Look after all purchases until cancelled; with no backend it sleeps."""
         for row in await self._store.read(lambda uow: uow[BackendRepository].all()):
             self.backends.queue.add(row.name)
-        await when_due(self.turn, self.backends.queue, TURNS_APART_NS, "purchases")
+        async with asyncio.TaskGroup() as group:
+            await when_due(partial(self._begin_looks, group), self.backends.queue, TURNS_APART_NS, "purchases")
 
     async def turn(self) -> None:
-        """Look after the backends that are due."""
+        """Look after the backends that are due, to the end."""
         async with asyncio.TaskGroup() as group:
-            for name in self.backends.queue.take():
-                group.create_task(self._look_after(name))
+            await self._begin_looks(group)
+
+    async def _begin_looks(self, group: asyncio.TaskGroup) -> None:
+        """Begin with the backends that are due, each once at a time; no provider that is slow holds up another."""
+        for name in self.backends.queue.take():
+            if name in self._under_way:
+                self._under_way[name] = True
+            else:
+                self._under_way[name] = False
+                group.create_task(self._look_to_the_end(name))
+
+    async def _look_to_the_end(self, name: str) -> None:
+        try:
+            await self._look_after(name)
+        finally:
+            if self._under_way.pop(name):
+                self.backends.queue.add(name)
 
     async def _look_after(self, name: str) -> None:
         """Look at what lives, sweep when that is due, then ask for what is wanted; one backend's trouble is its own."""

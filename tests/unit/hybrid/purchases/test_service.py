@@ -1,5 +1,6 @@
 """What the Master buys is written down before it is asked for, seen, ended, paid for in a book, and never forgotten."""
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,12 +21,14 @@ from tests.unit.hybrid.purchases.world import (
     run,
     world,
 )
+from tests.waiting import poll_async
 from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.fleet.messages import HostLeaving, InstanceOf
 from windrow_master.hybrid.backends.port import (
     TAG_EPOCH,
     TAG_MARKET,
     TAG_PURCHASE,
+    Machine,
     MachineState,
     Order,
     RefusedFor,
@@ -327,6 +330,38 @@ def test_all_of_a_backend_are_ended_and_no_more_bought(connected: World) -> None
     connected.turns(5 * MINUTE)
     assert [connected.state(one) for one in bought] == [State.GONE, State.GONE, State.NEVER_MADE]
     assert not connected.cloud.living()
+
+
+def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_a_time(connected: World) -> None:
+    connected.connect_also("slow")
+    bought, purchases, queue = connected.buy(), connected.purchases, connected.backends.queue
+    slow = connected.backends.opened(run(connected.backends.get("slow")))
+    asked, answers = list[int](), asyncio.Event()
+
+    async def describe(_market_id: str) -> list[Machine]:
+        asked.append(1)
+        await answers.wait()
+        return []
+
+    slow.describe = describe  # type: ignore[method-assign]
+
+    async def is_bought() -> bool:
+        return (await purchases.get(bought.purchase_id)).state is State.BOOTING
+
+    async def live() -> None:
+        async with asyncio.TaskGroup() as group:
+            loop = group.create_task(purchases.run())
+            await poll_async(is_bought)
+            looks = connected.cloud.calls.count("describe")
+            queue.add("slow")
+            connected.clock.advance(MINUTE)
+            await poll_async(lambda: connected.cloud.calls.count("describe") > looks, 10)
+            assert len(asked) == 1
+            answers.set()
+            await poll_async(lambda: len(asked) > 1, 10, "its sweep")
+            loop.cancel()
+
+    run(live())
 
 
 # --- the sweep ---
