@@ -83,7 +83,7 @@ class BackendService:
             raise InvalidInput(f"kind: It is one of {', '.join(sorted(self._kinds))}.", subject="kind")
         self._kinds[kind].read(settings, secrets)
         _check(caps, margin_percent)
-        sealed = seal_values(self._seal_key.public, secrets, PURPOSE + name) if secrets else None
+        sealed = self._sealed(name, secrets)
 
         def change(uow: UnitOfWork) -> BackendRow:
             rows = uow[BackendRepository]
@@ -133,6 +133,38 @@ class BackendService:
             return row
 
         return await self._store.write(change, name="backend.cap")
+
+    async def renew(
+        self, principal: Principal, name: str, secrets: Mapping[str, str], market_id: str
+    ) -> BackendRow:
+        """Use other credentials of the same account from now on, where they work. Raises NotFound, InvalidInput, what
+        `said` makes of a refusal, Conflict where they show nothing of what lives there: that would be believed gone."""
+        row = await self.get(name)
+        self._kinds[row.kind].read(row.settings, secrets)
+        backend = self._open_backend(row.kind, row.settings, secrets)
+        try:
+            shown = {machine.machine_id for machine in await backend.describe(market_id)}
+        except (Refused, Doubtful) as error:
+            raise said(error, name) from error
+        finally:
+            await backend.close()
+
+        def change(uow: UnitOfWork) -> BackendRow:
+            known = replace(find_backend(uow, name), sealed=self._sealed(name, secrets))
+            bought = {machine_id for machine_id in uow[PurchaseRepository].machines(name).values() if machine_id}
+            if bought and not bought & shown:
+                words = f"These credentials show none of the {len(bought)} machines that were bought at {name}"
+                way_out = "If they are of another account, connect that as a backend of its own: windrow backend add"
+                raise Conflict(f"{words}. {way_out}", subject=name)
+            uow[BackendRepository].save(known)
+            _tell(uow, principal, "changed", known, f"The backend {name} has other credentials")
+            uow.after_commit(lambda: self.queue.add(name))
+            return known
+
+        return await self._store.write(change, name="backend.renew")
+
+    def _sealed(self, name: str, secrets: Mapping[str, str]) -> bytes | None:
+        return seal_values(self._seal_key.public, secrets, PURPOSE + name) if secrets else None
 
     async def remove(self, principal: Principal, name: str) -> None:
         """Forget one and its credentials. Raises NotFound, Conflict while it has machines: nobody could end them."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.memory_backend import Fault, Planned, Terms
+from tests.support.memory_backend import Fault, MemoryCloud, Planned, Terms
 from tests.unit.hybrid.purchases.world import (
     ACCOUNT,
     MARKET,
@@ -452,6 +452,35 @@ def test_a_stopped_machine_is_ended_since_its_disk_is_paid_for(tmp_path: Path) -
 
 
 # --- backends ---
+
+
+def test_credentials_that_expired_are_replaced_while_machines_run(connected: World, tmp_path: Path) -> None:
+    bought = connected.buy()
+    connected.turn()
+    faults(connected).then("describe", Fault.AUTH, Fault.AUTH, Fault.AUTH)
+    faults(connected).then("terminate", Fault.AUTH)
+    connected.turn(SWEEP_EVERY_NS)
+    assert connected.state(bought) is State.BOOTING, "what nobody can see is not believed gone"
+    with pytest.raises(Conflict, match="auth"):
+        run(connected.backends.renew(OPERATOR, "cloud", {"key": "wrong"}, MARKET))
+    run(connected.backends.renew(OPERATOR, "cloud", {"key": SECRET + "-2"}, MARKET))
+    run(connected.purchases.end(OPERATOR, bought.purchase_id, "by hand"))
+    connected.turns(5 * MINUTE)
+    assert connected.secrets[-1] == {"key": SECRET + "-2"}
+    assert connected.state(bought) is State.GONE
+    assert all(SECRET.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_credentials_of_another_account_do_not_take_the_place_of_those_with_machines(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    (machine,), truth = connected.cloud.all(), connected.cloud
+    connected.cloud = MemoryCloud(connected.clock.wall_ns, faults(connected), Terms())
+    with pytest.raises(Conflict, match="another account"):
+        run(connected.backends.renew(OPERATOR, "cloud", {"key": "of another"}, MARKET))
+    connected.turns(5 * MINUTE)
+    assert connected.state(bought) is State.BOOTING
+    assert truth.living() == [machine]
 
 
 def test_credentials_are_sealed_and_open_for_the_adapter_alone(connected: World, tmp_path: Path) -> None:
