@@ -134,9 +134,7 @@ class BackendService:
 
         return await self._store.write(change, name="backend.cap")
 
-    async def renew(
-        self, principal: Principal, name: str, secrets: Mapping[str, str], market_id: str
-    ) -> BackendRow:
+    async def renew(self, principal: Principal, name: str, secrets: Mapping[str, str], market_id: str) -> BackendRow:
         """Use other credentials of the same account from now on, where they work. Raises NotFound, InvalidInput, what
         `said` makes of a refusal, Conflict where they show nothing of what lives there: that would be believed gone."""
         row = await self.get(name)

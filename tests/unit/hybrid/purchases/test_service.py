@@ -1,7 +1,7 @@
 """What the Master buys is written down before it is asked for, seen, ended, paid for in a book, and never forgotten."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -338,7 +338,7 @@ def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_
     slow = connected.backends.opened(run(connected.backends.get("slow")))
     asked, answers = list[int](), asyncio.Event()
 
-    async def describe(_market_id: str) -> list[Machine]:
+    async def describe(market_id: str) -> Sequence[Machine]:
         asked.append(1)
         await answers.wait()
         return []
