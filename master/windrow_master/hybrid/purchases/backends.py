@@ -65,6 +65,8 @@ class BackendService:
         self._opened: dict[str, tuple[tuple[object, ...], Backend]] = {}
         self.queue: Final[WorkQueue[str]] = WorkQueue(clock)
         """The names of the backends to look at."""
+        self.swept_ns: Final[dict[str, int]] = {}
+        """By backend, when its last sweep by this Master ended."""
 
     async def add(
         self,
@@ -180,6 +182,7 @@ class BackendService:
 
         await self._store.write(change, name="backend.remove")
         self.queue.drop(name)
+        self.swept_ns.pop(name, None)
         known = self._opened.pop(name, None)
         if known is not None:
             await known[1].close()

@@ -142,8 +142,6 @@ class PurchaseService:
         self._store, self._clock, self.backends, self._hosts = store, clock, backends, hosts
         self.market_id: Final = market_id
         self._rules = rules or Rules()
-        self._swept_ns: dict[str, int] = {}
-        """By backend, when its last sweep ended."""
         self._under_way: dict[str, bool] = {}
         """The backends that are being looked after; True: one is due again already."""
         self._listeners: list[Callable[[Purchase], None]] = []
@@ -423,7 +421,7 @@ class PurchaseService:
             row = await self._store.read(lambda uow: uow[BackendRepository].get(name))
             if row is None:
                 return
-            backend, swept_ns = self.backends.opened(row), self._swept_ns.get(name)
+            backend, swept_ns = self.backends.opened(row), self.backends.swept_ns.get(name)
             is_due = swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS
             await self._look(row, backend, is_due)
             if is_due:
@@ -432,7 +430,7 @@ class PurchaseService:
             async with asyncio.TaskGroup() as group:
                 for one in living:
                     # Nothing is bought where this Master could not see yet what there is.
-                    if one.state is State.WANTED and name in self._swept_ns:
+                    if one.state is State.WANTED and name in self.backends.swept_ns:
                         group.create_task(self._ask(row, backend, one.purchase_id))
             next_ns = LOOK_EVERY_NS if living else SWEEP_EVERY_NS
         self.backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
@@ -558,7 +556,7 @@ class PurchaseService:
             uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
 
     def _forget_sweep(self, name: str) -> None:
-        self._swept_ns.pop(name, None)
+        self.backends.swept_ns.pop(name, None)
 
     async def _call(self, backend: Backend, purchase: Purchase, effects: Sequence[Effect]) -> None:
         """Make the calls of a decision; what fails is made again after the next look."""
@@ -597,7 +595,7 @@ class PurchaseService:
 
         await self._store.write(note, name="purchase.swept")
         if market_id == self.market_id:
-            self._swept_ns[row.name] = self._clock.monotonic_ns()
+            self.backends.swept_ns[row.name] = self._clock.monotonic_ns()
         return result
 
     # --- inside ------------------------------------------------------------------------------------------------------

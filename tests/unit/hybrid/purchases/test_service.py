@@ -367,6 +367,35 @@ def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_
     run(live())
 
 
+@pytest.mark.parametrize("skew_min", [-90, -10, 10, 90])
+def test_a_provider_whose_clock_is_wrong_gives_one_machine_that_ends_and_is_paid_for_once(
+    connected: World, skew_min: int
+) -> None:
+    cloud, true_clock = connected.cloud, connected.clock.wall_ns
+    cloud._now = lambda: true_clock() + skew_min * MINUTE
+    bought = connected.buy()
+    connected.turn()
+    connected.hosts.busy.add(connected.join(bought))
+    connected.turns(20 * MINUTE)
+    assert connected.state(bought) is State.SERVING
+    run(connected.purchases.end(OPERATOR, bought.purchase_id, "by hand"))
+    connected.turns(10 * MINUTE)
+    assert connected.state(bought) is State.GONE
+    (cost,), (machine,) = run(connected.purchases.costs(bought.purchase_id)), cloud.all()
+    assert not cloud.living()
+    assert (cost.cost, cost.billed_s) == (cloud.cost(machine), cloud.paid_s(machine))
+
+
+def test_a_name_that_was_a_backends_before_buys_nothing_before_it_was_looked_at(connected: World) -> None:
+    connected.turn()
+    run(connected.backends.remove(OPERATOR, "cloud"))
+    connected.connect()
+    faults(connected).then("describe", Fault.LOST, Fault.LOST)
+    bought = connected.buy()
+    connected.turn()
+    assert connected.state(bought) is State.WANTED
+
+
 # --- the sweep ---
 
 
