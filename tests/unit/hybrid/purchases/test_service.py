@@ -396,6 +396,24 @@ def test_a_name_that_was_a_backends_before_buys_nothing_before_it_was_looked_at(
     assert connected.state(bought) is State.WANTED
 
 
+@pytest.mark.parametrize("has_purchase_token", [True, False])
+def test_what_was_asked_for_after_the_backup_of_the_database_is_not_bought_again(
+    tmp_path: Path, has_purchase_token: bool
+) -> None:
+    with world(tmp_path, Terms(has_purchase_token=has_purchase_token)) as market:
+        market.connect()
+        bought = market.buy()
+        market.turns(5 * MINUTE)
+        (machine,) = market.cloud.all()
+        market.store.write_now(lambda uow: uow[PurchaseRepository].save(bought), name="the backup")
+        market.backends.swept_ns.clear()
+        market.turns(2 * MINUTE)
+        assert (market.state(bought), market.now(bought).machine_id) == (State.BOOTING, machine.machine_id)
+        assert market.cloud.all() == [machine]
+        market.turns(3 * HOUR)
+        assert (market.state(bought), market.cloud.living()) == (State.GONE, [])
+
+
 # --- the sweep ---
 
 
