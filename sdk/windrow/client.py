@@ -340,6 +340,11 @@ class Client(Transport):
         answer: Json = self.request("POST", "/backends", body=record)
         return answer
 
+    def renew_backend(self, name: str, secrets: dict[str, str]) -> Json:
+        """Give one other credentials of the same account; what runs goes on."""
+        answer: Json = self.request("PUT", f"{_backend(name)}/secrets", body={"secrets": secrets})
+        return answer
+
     def remove_backend(self, name: str) -> None:
         """Remove one and its credentials; refused while something bought there is not surely gone."""
         self.request("DELETE", _backend(name))

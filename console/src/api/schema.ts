@@ -4310,6 +4310,11 @@ export interface SecretUserOut {
   is_waiting: boolean;
 }
 
+/** Other credentials of the same account. Empty: the provider's library looks in the Master's own environment. */
+export interface SecretsBody {
+  secrets?: Record<string, unknown>;
+}
+
 /** One metric of a host or of one of its GPUs over time. */
 export interface SeriesOut {
   metric: string;

@@ -75,6 +75,12 @@ class BackendBody(Body):
     margin_percent: Percent = 0
 
 
+class SecretsBody(Body):
+    """Other credentials of the same account. Empty: the provider's library looks in the Master's own environment."""
+
+    secrets: Annotated[dict[Key, SecretValue], Field(default_factory=dict, max_length=20)]
+
+
 class CapsChangeBody(CapsBody):
     """Caps in place of all that were set. margin_percent: null keeps the present one."""
 
@@ -277,6 +283,14 @@ async def remove_backend(services: Serving, principal: Asking, name: Name) -> Re
     """Remove a backend and its credentials. Refused while something bought there is not surely gone."""
     await services.backends.remove(principal, name)
     return Response(status_code=204)
+
+
+@route.put("/backends/{name}/secrets", may=Permission.CLOUDS, reach=Reach.ALL, changes_rights=True, answer=BackendOut)
+async def renew_backend(services: Serving, principal: Asking, name: Name, body: SecretsBody) -> Any:
+    """Use other credentials of the same account, once they have shown what lives there. What runs goes on."""
+    secrets = {key: value.get_secret_value() for key, value in body.secrets.items()}
+    renewed = await services.backends.renew(principal, name, secrets, services.purchases.market_id)
+    return (await _shown(services, [renewed]))[0]
 
 
 @route.put("/backends/{name}/caps", may=Permission.CLOUDS, reach=Reach.ALL, changes_rights=True, answer=BackendOut)

@@ -134,8 +134,11 @@ def _runs(connection: Connection, _cursor: object, statement: str, *_: object) -
     found = cache_of(connection)
     if found is None:
         return
-    found.flush(connection, tables_in(statement))
-    if not statement.startswith("SELECT") or "FOR UPDATE" in statement:
+    tables = tables_in(statement)
+    if statement.startswith("DELETE"):
+        tables = tables.union(*map(below, tables))
+    found.flush(connection, tables)
+    if not statement.startswith("SELECT") or " FOR " in statement:
         found.forget()
 
 

@@ -87,7 +87,7 @@ class Made:
             if self._is_late:
                 cache.hold(connection, self, form.bound(values))
                 return 1
-            cache.flush(connection, form.tables)
+            cache.flush(connection, form.tables | form.changed)
             cache.forget(form.changed)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
@@ -100,7 +100,7 @@ class Made:
                 cache.hold(connection, self, row)
         elif rows:
             if cache is not None:
-                cache.flush(connection, form.tables)
+                cache.flush(connection, form.tables | form.changed)
                 cache.forget(form.changed)
             _cursor(connection, form.text, rows, is_many=True)
 
@@ -149,7 +149,7 @@ class Made:
             cache.flush(connection, form.tables)
             known = form.rows(_cursor(connection, form.text, bound))
             if form.locks:
-                cache.forget(form.tables)
+                cache.forget()  # it may have waited for whoever wrote them
                 return known
             cache.remember(key, form.tables, known)
         return [dict(row) for row in known]
@@ -291,6 +291,8 @@ def _rows(connection: Connection, query: Select[Any], value: Callable[[Mapping[A
         convert: Callable[[Any], Mapping[str, Any]] = dict
     else:
         form = _Form(query, (), connection.dialect)
+        if (cache := cache_of(connection)) is not None:
+            cache.flush(connection, form.tables)
         rows, convert = _cursor(connection, form.text, form.bound(_NOTHING)).fetchall(), form.row
     found: list[T | None] = []
     for row in rows:

@@ -43,6 +43,13 @@ Vcpus = Annotated[str | None, typer.Option(help="Most vCPUs at once; none: no ca
 Margin = Annotated[
     int | None, typer.Option(metavar="PERCENT", help="Added to the cost in the price of its hosts; default: 0.")
 ]
+Credentials = Annotated[
+    Path | None,
+    typer.Option(help="File with NAME=VALUE lines or a JSON object; -: standard input. Default: the Master's own."),
+]
+SecretFile = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=FILE", help="Credential that is a file of its own; repeatable.")
+]
 
 
 @backend_app.command("add")
@@ -53,13 +60,8 @@ def backend_add(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Setting of this kind; repeatable.")
     ] = None,
-    credentials: Annotated[
-        Path | None,
-        typer.Option(help="File with NAME=VALUE lines or a JSON object; -: standard input. Default: the Master's own."),
-    ] = None,
-    secret_file: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=FILE", help="Credential that is a file of its own; repeatable.")
-    ] = None,
+    credentials: Credentials = None,
+    secret_file: SecretFile = None,
     per_hour: PerHour = None,
     per_day: PerDay = None,
     in_all: InAll = None,
@@ -72,13 +74,11 @@ def backend_add(
     caps = _caps(per_hour=per_hour, per_day=per_day, in_all=in_all, machines=machines, vcpus=vcpus)
     if not any(caps.get(one) for one in MONEY):
         raise InvalidInput("Say how much may be spent there: --per-hour, --per-day or --in-all AMOUNT.")
-    secrets = {} if credentials is None else _credentials(credentials)
-    secrets |= {key: _read(Path(file)) for key, file in _pairs("--secret-file", secret_file)}
     record = {
         "name": name,
         "kind": kind,
         "settings": dict(_pairs("--set", settings)),
-        "secrets": secrets,
+        "secrets": _secrets(credentials, secret_file),
         "caps": caps,
         "margin_percent": margin or 0,
     }
@@ -245,6 +245,19 @@ def backend_offers(
     view.print(api, api.backend_offers(name, **wanted))
 
 
+@backend_app.command("renew")
+def backend_renew(
+    context: typer.Context,
+    name: Name,
+    credentials: Credentials = None,
+    secret_file: SecretFile = None,
+    as_json: AsJson = False,
+) -> None:
+    """Give a backend other credentials of the same account. What runs there goes on."""
+    one = client(context).renew_backend(name, _secrets(credentials, secret_file))
+    print_json(one) if as_json else say(f"{name} uses these credentials from now on: windrow backend check {name}")
+
+
 @backend_app.command("cap")
 def backend_cap(
     context: typer.Context,
@@ -374,6 +387,11 @@ def _pairs(flag: str, given: list[str] | None) -> list[tuple[str, str]]:
             raise InvalidInput(f"{flag} {key[:40]}: write NAME=VALUE.")  # the value may be a secret
         found.append((key, value))
     return found
+
+
+def _secrets(credentials: Path | None, secret_file: list[str] | None) -> dict[str, str]:
+    secrets = {} if credentials is None else _credentials(credentials)
+    return secrets | {key: _read(Path(file)) for key, file in _pairs("--secret-file", secret_file)}
 
 
 def _credentials(file: Path) -> dict[str, str]:

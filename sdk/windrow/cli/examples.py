@@ -166,6 +166,7 @@ windrow backend ls
 windrow backend show aws
 windrow backend check aws
 windrow backend offers aws --gpu a10g --spot
+windrow backend renew aws --credentials aws.ini
 windrow backend cap aws --per-day 60 --in-all none
 windrow backend allow aws default --per-day 50 --in-all 200
 windrow backend disallow aws default

@@ -23,6 +23,7 @@ WEIGHTY = {
     ("DELETE", "/backends/{name}/buyers/{account}"),
     ("PUT", "/backends/{name}/buyers/{account}"),
     ("PUT", "/backends/{name}/caps"),
+    ("PUT", "/backends/{name}/secrets"),
     ("POST", "/device/approve"),
     ("DELETE", "/fair-shares/{node}"),
     ("PUT", "/fair-shares/{node}"),

@@ -118,7 +118,8 @@ def _hourly(it: World, price: Microcents) -> None:
 def _balance(it: World, price: Microcents) -> None:
     """For the first 15 minutes of two."""
     balance, beyond = it.market.market.balance, it.market.balance() - hold_amount(price) * 5 // 2
-    it.market.market.balance = lambda uow, account: Microcents(max(0, balance(uow, account) - beyond))
+    market: Any = it.market.market
+    market.balance = lambda uow, account: Microcents(max(0, balance(uow, account) - beyond))
 
 
 @pytest.mark.parametrize("bound", [_cpus, _spend, _hourly, _balance])

@@ -142,6 +142,12 @@ def test_a_cap_that_is_given_changes_and_the_others_stay(clouds: Clouds) -> None
     )
 
 
+def test_other_credentials_are_sent_and_not_shown(clouds: Clouds) -> None:
+    said = clouds.run("backend", "renew", "aws", "--credentials", "-", given="KEY=top-secret\n")
+    assert clouds.asked == [("PUT", "/backends/aws/secrets", {"secrets": {"key": "top-secret"}})]
+    assert "top-secret" not in said
+
+
 def test_offers_are_asked_for_as_they_are_wanted(clouds: Clouds) -> None:
     said = clouds.run("backend", "offers", "aws", "--gpu", "a10g", "--spot")
     assert "0.402 " in said

@@ -66,6 +66,8 @@ class BackendService:
         self._opened: dict[str, tuple[tuple[object, ...], Backend]] = {}
         self.queue: Final[WorkQueue[str]] = WorkQueue(clock)
         """The names of the backends to look at."""
+        self.swept_ns: Final[dict[str, int]] = {}
+        """By backend, when its last sweep by this Master ended."""
 
     async def add(
         self,
@@ -84,7 +86,7 @@ class BackendService:
             raise InvalidInput(f"kind: It is one of {', '.join(sorted(self._kinds))}.", subject="kind")
         self._kinds[kind].read(settings, secrets)
         _check(caps, margin_percent)
-        sealed = seal_values(self._seal_key.public, secrets, PURPOSE + name) if secrets else None
+        sealed = self._sealed(name, secrets)
 
         def change(uow: UnitOfWork) -> BackendRow:
             rows = uow[BackendRepository]
@@ -135,6 +137,36 @@ class BackendService:
 
         return await self._store.write(change, name="backend.cap")
 
+    async def renew(self, principal: Principal, name: str, secrets: Mapping[str, str], market_id: str) -> BackendRow:
+        """Use other credentials of the same account from now on, where they work. Raises NotFound, InvalidInput, what
+        `said` makes of a refusal, Conflict where they show nothing of what lives there: that would be believed gone."""
+        row = await self.get(name)
+        self._kinds[row.kind].read(row.settings, secrets)
+        backend = self._open_backend(row.kind, row.settings, secrets)
+        try:
+            shown = {machine.machine_id for machine in await backend.describe(market_id)}
+        except (Refused, Doubtful) as error:
+            raise said(error, name) from error
+        finally:
+            await backend.close()
+
+        def change(uow: UnitOfWork) -> BackendRow:
+            known = replace(find_backend(uow, name), sealed=self._sealed(name, secrets))
+            bought = {machine_id for machine_id in uow[PurchaseRepository].machines(name).values() if machine_id}
+            if bought and not bought & shown:
+                words = f"These credentials show none of the {len(bought)} machines that were bought at {name}"
+                way_out = "If they are of another account, connect that as a backend of its own: windrow backend add"
+                raise Conflict(f"{words}. {way_out}", subject=name)
+            uow[BackendRepository].save(known)
+            _tell(uow, principal, "changed", known, f"The backend {name} has other credentials")
+            uow.after_commit(lambda: self.queue.add(name))
+            return known
+
+        return await self._store.write(change, name="backend.renew")
+
+    def _sealed(self, name: str, secrets: Mapping[str, str]) -> bytes | None:
+        return seal_values(self._seal_key.public, secrets, PURPOSE + name) if secrets else None
+
     async def remove(self, principal: Principal, name: str) -> None:
         """Forget one and its credentials. Raises NotFound, Conflict while it has machines: nobody could end them."""
 
@@ -150,6 +182,7 @@ class BackendService:
 
         await self._store.write(change, name="backend.remove")
         self.queue.drop(name)
+        self.swept_ns.pop(name, None)
         known = self._opened.pop(name, None)
         if known is not None:
             await known[1].close()

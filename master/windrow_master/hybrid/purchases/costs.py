@@ -137,7 +137,9 @@ def owed(row: BackendRow, living: Sequence[Purchase], spent: Spent, now_ns: int)
         backend=row.name,
         currency=row.caps.currency,
         per_hour=Microcents(sum(one.offer.price_per_hour for one in machines)),
-        today=Microcents(spent.today + sum(min(cost_until(one, now_ns), _a_day(one)) for one in machines)),
+        today=Microcents(
+            spent.today + sum(min(cost_until(one, now_ns), DAY_HOURS * one.dearest_per_hour) for one in machines)
+        ),
         in_all=Microcents(spent.in_all + ongoing),
         reserved=Microcents(sum(one.reserved for one in living)),
         living=len(living),
@@ -154,11 +156,7 @@ def check_caps(row: BackendRow, wanted: Purchase, living: Sequence[Purchase], sp
     if wanted.offer.currency != caps.currency:
         said = f"The offer is in {wanted.offer.currency} and the caps of {row.name} in {caps.currency}."
         raise InvalidInput(said, subject=row.name)
-    amounts = {
-        "per_hour": sum(one.dearest_per_hour for one in all_of_them),
-        "per_day": spent.today + sum(_a_day(one) for one in all_of_them),
-        "in_all": spent.in_all + sum(one.reserved for one in all_of_them),
-    }
+    amounts = {"per_hour": sum(one.dearest_per_hour for one in all_of_them), **_amounts(all_of_them, wanted, spent)}
     for name, amount in amounts.items():
         most: Microcents | None = getattr(caps, name)
         if most is not None and amount > most:
@@ -173,12 +171,7 @@ def check_caps(row: BackendRow, wanted: Purchase, living: Sequence[Purchase], sp
 def check_buyer(buyer: Buyer, wanted: Purchase, living: Sequence[Purchase], spent: Spent) -> None:
     """Raise QuotaExceeded where one more passes what its project may spend at a backend. living, spent: of this project
     there."""
-    all_of_them = [*living, wanted]
-    amounts = {
-        "per_day": spent.today + sum(_a_day(one) for one in all_of_them),
-        "in_all": spent.in_all + sum(one.reserved for one in all_of_them),
-    }
-    for cap, amount in amounts.items():
+    for cap, amount in _amounts([*living, wanted], wanted, spent).items():
         most = getattr(buyer, cap)
         if most is not None and amount > most:
             currency = wanted.offer.currency
@@ -201,9 +194,12 @@ def check_is_capped(caps: Caps) -> None:
         raise InvalidInput("currency: It has three capital letters, for example USD.", subject="currency")
 
 
-def _a_day(purchase: Purchase) -> int:
-    """The most that it costs within one day."""
-    return min(int(purchase.reserved), DAY_HOURS * purchase.dearest_per_hour)
+def _amounts(all_of_them: Sequence[Purchase], wanted: Purchase, spent: Spent) -> dict[str, int]:
+    """What they and the book come to under the caps per day and in all, when this one is wanted. One that nobody could
+    end in time, since its provider did not answer, counts with all that it has cost."""
+    most = [(max(one.reserved, cost_until(one, wanted.created_at_ns)), one.dearest_per_hour) for one in all_of_them]
+    per_day = sum(min(cost, DAY_HOURS * per_hour) for cost, per_hour in most)
+    return {"per_day": spent.today + per_day, "in_all": spent.in_all + sum(cost for cost, _ in most)}
 
 
 def _reached(row: BackendRow, cap: str, would: str, most: str) -> QuotaExceeded:

@@ -83,7 +83,12 @@ def moved(purchase: Purchase, event: Event, now_ns: int, reason: str = "") -> Pu
 def decide(purchase: Purchase, look: Look, rules: Rules, now_ns: int) -> Decision:
     """What is next. Never to ask: that is the shell's, once, for a purchase that is wanted."""
     if purchase.state is State.WANTED:
-        return Decision(begun(purchase, now_ns, 0) if now_ns >= purchase.ends_at_ns else purchase)
+        if not look.is_alive and now_ns < purchase.ends_at_ns:
+            return Decision(purchase)
+        purchase = begun(purchase, now_ns, 0 if look.machine is None else look.machine.epoch)
+        if purchase.state in FINAL:
+            return Decision(purchase)
+        # It was asked for after the backup that this database was restored from.
     seen = _noted(purchase, look, rules)
     if seen.state is State.ASKING:  # of a Master that died: its call may be under way yet
         seen = replace(moved(seen, Event.DOUBT, now_ns), asked_at_ns=now_ns)

@@ -73,11 +73,10 @@ class PurchaseRepository(Repository):
         return readable(self._connection, query, _purchase)
 
     def machines(self, backend: str | None = None) -> Mapping[PurchaseId, str]:
-        """The machine of each of them, or of those of all backends; empty: none is known yet. Also of those whose
+        """The machine of each of them (None: of those of all backends); empty: none is known yet. Also of those whose
         record cannot be read."""
-        query = select(purchases.c.purchase_id, purchases.c.machine_id)
-        is_it = purchases.c.living_at.is_not(None) if backend is None else purchases.c.living_at == backend
-        rows = self._connection.execute(query.where(is_it))
+        is_wanted = purchases.c.living_at.is_not(None) if backend is None else purchases.c.living_at == backend
+        rows = self._connection.execute(select(purchases.c.purchase_id, purchases.c.machine_id).where(is_wanted))
         return {PurchaseId(row.purchase_id): row.machine_id for row in rows}
 
     def of_hosts(self, hosts: Collection[HostId] | None = None) -> Sequence[tuple[HostId, AccountId, str]]:

@@ -143,8 +143,8 @@ class PurchaseService:
         self._store, self._clock, self.backends, self._hosts = store, clock, backends, hosts
         self.market_id: Final = market_id
         self._rules = rules or Rules()
-        self._swept_ns: dict[str, int] = {}
-        """By backend, when its last sweep ended."""
+        self._under_way: dict[str, bool] = {}
+        """The backends that are being looked after; True: one is due again already."""
         self._listeners: list[Callable[[Purchase], None]] = []
 
     def on_change(self, listener: Callable[[Purchase], None]) -> None:
@@ -392,13 +392,29 @@ class PurchaseService:
         """Look after all purchases until cancelled; with no backend it sleeps."""
         for row in await self._store.read(lambda uow: uow[BackendRepository].all()):
             self.backends.queue.add(row.name)
-        await when_due(self.turn, self.backends.queue, TURNS_APART_NS, "purchases")
+        async with asyncio.TaskGroup() as group:
+            await when_due(partial(self._begin_looks, group), self.backends.queue, TURNS_APART_NS, "purchases")
 
     async def turn(self) -> None:
-        """Look after the backends that are due."""
+        """Look after the backends that are due, to the end."""
         async with asyncio.TaskGroup() as group:
-            for name in self.backends.queue.take():
-                group.create_task(self._look_after(name))
+            await self._begin_looks(group)
+
+    async def _begin_looks(self, group: asyncio.TaskGroup) -> None:
+        """Begin with the backends that are due, each once at a time; no provider that is slow holds up another."""
+        for name in self.backends.queue.take():
+            if name in self._under_way:
+                self._under_way[name] = True
+            else:
+                self._under_way[name] = False
+                group.create_task(self._look_to_the_end(name))
+
+    async def _look_to_the_end(self, name: str) -> None:
+        try:
+            await self._look_after(name)
+        finally:
+            if self._under_way.pop(name):
+                self.backends.queue.add(name)
 
     async def _look_after(self, name: str) -> None:
         """Look at what lives, sweep when that is due, then ask for what is wanted; one backend's trouble is its own."""
@@ -407,7 +423,7 @@ class PurchaseService:
             row = await self._store.read(lambda uow: uow[BackendRepository].get(name))
             if row is None:
                 return
-            backend, swept_ns = self.backends.opened(row), self._swept_ns.get(name)
+            backend, swept_ns = self.backends.opened(row), self.backends.swept_ns.get(name)
             is_due = swept_ns is None or self._clock.monotonic_ns() - swept_ns >= SWEEP_EVERY_NS
             await self._look(row, backend, is_due)
             if is_due:
@@ -416,7 +432,7 @@ class PurchaseService:
             async with asyncio.TaskGroup() as group:
                 for one in living:
                     # Nothing is bought where this Master could not see yet what there is.
-                    if one.state is State.WANTED and name in self._swept_ns:
+                    if one.state is State.WANTED and name in self.backends.swept_ns:
                         group.create_task(self._ask(row, backend, one.purchase_id))
             next_ns = LOOK_EVERY_NS if living else SWEEP_EVERY_NS
         self.backends.queue.add(name, self._clock.monotonic_ns() + next_ns)
@@ -550,7 +566,7 @@ class PurchaseService:
             uow.after_commit(partial(self._forget_sweep, row.name))  # what it leaves behind goes now
 
     def _forget_sweep(self, name: str) -> None:
-        self._swept_ns.pop(name, None)
+        self.backends.swept_ns.pop(name, None)
 
     async def _call(self, backend: Backend, purchase: Purchase, effects: Sequence[Effect]) -> None:
         """Make the calls of a decision; what fails is made again after the next look."""
@@ -571,8 +587,7 @@ class PurchaseService:
 
     async def _sweep(self, row: BackendRow, market_id: str, actor: str) -> SweepResult:
         async def living() -> Mapping[PurchaseId, str]:
-            # A write, since a Master whose term is over may end nothing. All of the market, since two backends may be
-            # of one account.
+            # A write, since a Master whose term is over may end nothing. Of all backends: two may be one account.
             return await self._store.write(lambda uow: uow[PurchaseRepository].machines(), name="purchase.sweep")
 
         alive = living if market_id == self.market_id else nothing_lives
@@ -590,7 +605,7 @@ class PurchaseService:
 
         await self._store.write(note, name="purchase.swept")
         if market_id == self.market_id:
-            self._swept_ns[row.name] = self._clock.monotonic_ns()
+            self.backends.swept_ns[row.name] = self._clock.monotonic_ns()
         return result
 
     # --- inside ------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.hybrid.purchases.examples import NOW, offer, purchase, row
 from windrow_master.hybrid.backends.port import Billing
 from windrow_master.hybrid.purchases import costs
-from windrow_master.hybrid.purchases.model import LIVING_MAX, OVERRUN_S, Caps
+from windrow_master.hybrid.purchases.model import LIVING_MAX, OVERRUN_S, Buyer, Caps
 from windrow_master.hybrid.purchases.states import State
 from windrow_proto.errors import InvalidInput, QuotaExceeded
 from windrow_proto.units import DAY, HOUR, MINUTE, Microcents, parse_money
@@ -43,6 +43,20 @@ def test_what_is_in_the_book_counts_under_the_caps_of_its_day_and_in_all() -> No
         costs.check_caps(row(CAPS), ONE, [], costs.Spent(today=USD("2.76"), in_all=USD("2.76")))
     with pytest.raises(QuotaExceeded, match="in_all"):
         costs.check_caps(row(CAPS), ONE, [], costs.Spent(today=USD("0"), in_all=USD("2.76")))
+
+
+def test_one_that_nobody_could_end_counts_with_all_that_it_has_cost() -> None:
+    late = purchase(State.ENDING, launched_at_ns=NOW)
+    caps, now_ns = row(Caps(per_day=USD("100"), in_all=USD("10"))), NOW + 7 * HOUR
+    costs.check_caps(caps, replace(ONE, created_at_ns=now_ns), [late], costs.Spent())
+    with pytest.raises(QuotaExceeded, match="in_all"):
+        costs.check_caps(caps, replace(ONE, created_at_ns=now_ns + HOUR), [late], costs.Spent())
+    with pytest.raises(QuotaExceeded, match="per_day"):
+        caps = row(Caps(per_day=USD("10"), in_all=USD("100")))
+        costs.check_caps(caps, replace(ONE, created_at_ns=now_ns + HOUR), [late], costs.Spent())
+    with pytest.raises(QuotaExceeded, match="in_all"):
+        buyer = Buyer(backend="aws", account_id=ONE.account_id, in_all=USD("10"))
+        costs.check_buyer(buyer, replace(ONE, created_at_ns=now_ns + HOUR), [late], costs.Spent())
 
 
 def test_a_machine_for_days_counts_a_day_of_it_under_the_cap_per_day() -> None:

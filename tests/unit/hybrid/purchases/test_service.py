@@ -1,12 +1,13 @@
 """What the Master buys is written down before it is asked for, seen, ended, paid for in a book, and never forgotten."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.support.memory_backend import Fault, Planned, Terms
+from tests.support.memory_backend import Fault, MemoryCloud, Planned, Terms
 from tests.unit.hybrid.purchases.world import (
     ACCOUNT,
     MARKET,
@@ -20,12 +21,14 @@ from tests.unit.hybrid.purchases.world import (
     run,
     world,
 )
+from tests.waiting import poll_async
 from windrow_master.clusters.messages import HostLimit, HostLimits
 from windrow_master.fleet.messages import HostLeaving, InstanceOf
 from windrow_master.hybrid.backends.port import (
     TAG_EPOCH,
     TAG_MARKET,
     TAG_PURCHASE,
+    Machine,
     MachineState,
     Order,
     RefusedFor,
@@ -330,8 +333,9 @@ def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wan
 
     def want(uow: UnitOfWork) -> Purchase:
         row = find_backend(uow, "cloud")
-        asked = {"for_id": "job_1", "account_id": ACCOUNT, "backend": row, "duration_ns": HOUR}
-        return connected.purchases.buy_for(uow, offer=offer, **asked)
+        return connected.purchases.buy_for(
+            uow, offer=offer, for_id="job_1", account_id=ACCOUNT, backend=row, duration_ns=HOUR
+        )
 
     def delete(uow: UnitOfWork) -> None:
         known = find_account(uow, ACCOUNT)
@@ -363,6 +367,88 @@ def test_all_of_a_backend_are_ended_and_no_more_bought(connected: World) -> None
     assert not connected.cloud.living()
 
 
+def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_a_time(connected: World) -> None:
+    connected.connect_also("slow")
+    bought, purchases, queue = connected.buy(), connected.purchases, connected.backends.queue
+    slow = connected.backends.opened(run(connected.backends.get("slow")))
+    asked, answers = list[int](), asyncio.Event()
+
+    async def describe(market_id: str) -> Sequence[Machine]:
+        asked.append(1)
+        await answers.wait()
+        return []
+
+    slow.describe = describe  # type: ignore[method-assign]
+
+    async def is_bought() -> bool:
+        return (await purchases.get(bought.purchase_id)).state is State.BOOTING
+
+    def is_looked_at_again(looks: int) -> bool:
+        connected.clock.advance(MINUTE)
+        return connected.cloud.calls.count("describe") > looks
+
+    async def live() -> None:
+        async with asyncio.TaskGroup() as group:
+            loop = group.create_task(purchases.run())
+            await poll_async(is_bought)
+            looks = connected.cloud.calls.count("describe")
+            queue.add("slow")
+            await poll_async(lambda: is_looked_at_again(looks), 20)
+            assert len(asked) == 1
+            answers.set()
+            await poll_async(lambda: len(asked) > 1, 20, "its sweep")
+            loop.cancel()
+
+    run(live())
+
+
+@pytest.mark.parametrize("skew_min", [-90, -10, 10, 90])
+def test_a_provider_whose_clock_is_wrong_gives_one_machine_that_ends_and_is_paid_for_once(
+    connected: World, skew_min: int
+) -> None:
+    cloud, true_clock = connected.cloud, connected.clock.wall_ns
+    cloud._now = lambda: true_clock() + skew_min * MINUTE
+    bought = connected.buy()
+    connected.turn()
+    connected.hosts.busy.add(connected.join(bought))
+    connected.turns(20 * MINUTE)
+    assert connected.state(bought) is State.SERVING
+    run(connected.purchases.end(OPERATOR, bought.purchase_id, "by hand"))
+    connected.turns(10 * MINUTE)
+    assert connected.state(bought) is State.GONE
+    (cost,), (machine,) = run(connected.purchases.costs(bought.purchase_id)), cloud.all()
+    assert not cloud.living()
+    assert (cost.cost, cost.billed_s) == (cloud.cost(machine), cloud.paid_s(machine))
+
+
+def test_a_name_that_was_a_backends_before_buys_nothing_before_it_was_looked_at(connected: World) -> None:
+    connected.turn()
+    run(connected.backends.remove(OPERATOR, "cloud"))
+    connected.connect()
+    faults(connected).then("describe", Fault.LOST, Fault.LOST)
+    bought = connected.buy()
+    connected.turn()
+    assert connected.state(bought) is State.WANTED
+
+
+@pytest.mark.parametrize("has_purchase_token", [True, False])
+def test_what_was_asked_for_after_the_backup_of_the_database_is_not_bought_again(
+    tmp_path: Path, has_purchase_token: bool
+) -> None:
+    with world(tmp_path, Terms(has_purchase_token=has_purchase_token)) as market:
+        market.connect()
+        bought = market.buy()
+        market.turns(5 * MINUTE)
+        (machine,) = market.cloud.all()
+        market.store.write_now(lambda uow: uow[PurchaseRepository].save(bought), name="the backup")
+        market.backends.swept_ns.clear()
+        market.turns(2 * MINUTE)
+        assert (market.state(bought), market.now(bought).machine_id) == (State.BOOTING, machine.machine_id)
+        assert market.cloud.all() == [machine]
+        market.turns(3 * HOUR)
+        assert (market.state(bought), market.cloud.living()) == (State.GONE, [])
+
+
 # --- the sweep ---
 
 
@@ -386,15 +472,15 @@ def test_a_sweep_ends_what_has_our_tag_and_no_purchase_and_touches_nothing_else(
     assert any("term 7" in text and ours.machine_id in text for text in told)
 
 
-def test_a_sweep_of_a_second_backend_of_the_same_account_ends_nothing_of_the_first(connected: World) -> None:
+def test_a_sweep_of_one_backend_leaves_what_another_bought_at_the_same_account(connected: World) -> None:
     bought = connected.buy()
     connected.turn()
-    run(connected.backends.add(OPERATOR, "again", "memory", {}, {}, PLENTY))
+    connected.connect_also("again")
     result = run(connected.purchases.sweep(OPERATOR, "again"))
-    assert result.ended == ()
-    assert [one.purchase_id for one in result.left_alone] == [bought.purchase_id]
-    connected.turn()
+    assert ([one.purchase_id for one in result.left_alone], result.ended) == ([bought.purchase_id], ())
+    connected.turns(SWEEP_EVERY_NS)
     assert connected.state(bought) is State.BOOTING
+    assert len(connected.cloud.living()) == 1
 
 
 def test_a_sweep_removes_what_a_machine_left_behind_as_soon_as_it_is_gone(connected: World) -> None:
@@ -448,6 +534,35 @@ def test_a_stopped_machine_is_ended_since_its_disk_is_paid_for(tmp_path: Path) -
 
 
 # --- backends ---
+
+
+def test_credentials_that_expired_are_replaced_while_machines_run(connected: World, tmp_path: Path) -> None:
+    bought = connected.buy()
+    connected.turn()
+    faults(connected).then("describe", Fault.AUTH, Fault.AUTH, Fault.AUTH)
+    faults(connected).then("terminate", Fault.AUTH)
+    connected.turn(SWEEP_EVERY_NS)
+    assert connected.state(bought) is State.BOOTING, "what nobody can see is not believed gone"
+    with pytest.raises(Conflict, match="auth"):
+        run(connected.backends.renew(OPERATOR, "cloud", {"key": "wrong"}, MARKET))
+    run(connected.backends.renew(OPERATOR, "cloud", {"key": SECRET + "-2"}, MARKET))
+    run(connected.purchases.end(OPERATOR, bought.purchase_id, "by hand"))
+    connected.turns(5 * MINUTE)
+    assert connected.secrets[-1] == {"key": SECRET + "-2"}
+    assert connected.state(bought) is State.GONE
+    assert all(SECRET.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_credentials_of_another_account_do_not_take_the_place_of_those_with_machines(connected: World) -> None:
+    bought = connected.buy()
+    connected.turn()
+    (machine,), truth = connected.cloud.all(), connected.cloud
+    connected.cloud = MemoryCloud(connected.clock.wall_ns, faults(connected), Terms())
+    with pytest.raises(Conflict, match="another account"):
+        run(connected.backends.renew(OPERATOR, "cloud", {"key": "of another"}, MARKET))
+    connected.turns(5 * MINUTE)
+    assert connected.state(bought) is State.BOOTING
+    assert truth.living() == [machine]
 
 
 def test_credentials_are_sealed_and_open_for_the_adapter_alone(connected: World, tmp_path: Path) -> None:

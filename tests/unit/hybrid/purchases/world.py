@@ -97,7 +97,11 @@ class World:
 
     def connect(self, caps: Caps = PLENTY, **others: Any) -> None:
         """Add the backend `cloud`."""
-        run(self.backends.add(OPERATOR, "cloud", "memory", {"region": "here"}, {"key": SECRET}, caps, **others))
+        self.connect_also("cloud", caps, **others)
+
+    def connect_also(self, name: str, caps: Caps = PLENTY, **others: Any) -> None:
+        """Add a backend; all of them are the same account."""
+        run(self.backends.add(OPERATOR, name, "memory", {"region": "here"}, {"key": SECRET}, caps, **others))
 
     def buy(self, hours: float = 2, offer_id: str = OFFER) -> Purchase:
         """Have one bought; the loop has not seen it yet."""

@@ -21,6 +21,7 @@ from windrow_master.clusters.request import LOG_KEPT_BYTES
 from windrow_master.hybrid.backends.port import MachineOffer, Wanted
 from windrow_master.hybrid.purchases.service import place_at
 from windrow_master.hybrid.purchases.states import State
+from windrow_master.hybrid.runs.charges import RunCharges
 from windrow_master.hybrid.runs.orders import PUT_S, Orders, out_key
 from windrow_master.hybrid.runs.port import Stream
 from windrow_master.hybrid.runs.service import NOTED_MAX, RunService
@@ -84,11 +85,14 @@ class World(SearchWorld):
         self.objects, self.plain = Addressed(self.folder), Plain()
         self.said = Said(self.cloud, self.clock)
         self.backends._open_backend = lambda *_given: self.said
-        self.purchases._hosts.start_run = lambda *_given: ""
+        hosts: Any = self.purchases._hosts
+        hosts.start_run = lambda *_given: ""
         files = JobFiles(self.objects, self.inside)
         kept: Any = files, self.plain, Orders(self.objects)
         seal = SealKey.of(self.signing)
-        self.service = RunService(self.store, self.clock, self.purchases, self.jobs.runs, *kept, seal)
+        self.service = RunService(
+            self.store, self.clock, self.purchases, self.jobs.runs, *kept, seal, RunCharges(self.market.market)
+        )
         self.runs = self.service
         self.searches._runs = self.service
         self.service.kinds = frozenset({"service"})
@@ -217,7 +221,8 @@ async def test_a_run_that_was_over_before_this_master_attended_it_ends_its_job(t
     async with world(tmp_path) as w:
         job = await w.bought_run()
         (bought,) = await w.bought()
-        assert await w.jobs.runs.begin(job.job_id, place_at("service", bought.offer, run_id=bought.purchase_id))
+        place = place_at("service", bought.offer, 0, run_id=bought.purchase_id)
+        assert await w.jobs.runs.begin(job.job_id, place, lambda _uow, _job: None)
         await w.purchases.end(OPERATOR, bought.purchase_id, "its service ended it")
         await w.turn(12)
         assert (await w.bought())[-1].state is State.GONE
