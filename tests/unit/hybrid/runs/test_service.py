@@ -88,11 +88,8 @@ class World(SearchWorld):
         hosts: Any = self.purchases._hosts
         hosts.start_run = lambda *_given: ""
         files = JobFiles(self.objects, self.inside)
-        kept: Any = files, self.plain, Orders(self.objects)
-        seal = SealKey.of(self.signing)
-        self.service = RunService(
-            self.store, self.clock, self.purchases, self.jobs.runs, *kept, seal, RunCharges(self.market.market)
-        )
+        own: Any = files, self.plain, Orders(self.objects), SealKey.of(self.signing), RunCharges(self.market.market)
+        self.service = RunService(self.store, self.clock, self.purchases, self.jobs.runs, *own)
         self.runs = self.service
         self.searches._runs = self.service
         self.service.kinds = frozenset({"service"})
