@@ -8,6 +8,7 @@ import asyncio
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
@@ -40,6 +41,8 @@ CLOCK_OFF_S_MAX: Final = 5
 """As the agent's own doctor bears."""
 SAID_MAX: Final = 300
 CONSOLE_BYTES: Final = 64 * 1024
+OUTPUT_MAX: Final = 1 << 20
+"""Bytes that a script may say."""
 SSH_FAILED, HELD, NOT_ROOT = 255, 75, 77
 """Exit statuses: of ssh itself, and two of our own scripts."""
 BOX: Final = "windrow-box"
@@ -362,7 +365,7 @@ class SshBox:
             raise Refused(RefusedFor.LIMIT, "The Master's machine lacks the program ssh (OpenSSH's client).") from None
         try:
             async with asyncio.timeout(self._call_s):
-                out, err = await process.communicate((HEAD + script).encode())
+                out, err = await _answer(process, (HEAD + script).encode())
         except TimeoutError:
             raise Doubtful(f"{self._settings.address} did not answer in {self._call_s:g} s.") from None
         finally:
@@ -408,6 +411,32 @@ class SshBox:
         known = self._settings
         flags = [word for name, value in options.items() for word in ("-o", f"{name}={value}")]
         return ["ssh", "-F", "/dev/null", "-T", *flags, "-p", str(known.port), "-l", known.user, known.address, shell]
+
+
+async def _answer(process: asyncio.subprocess.Process, script: bytes) -> tuple[bytes, bytes]:
+    """Both outputs of a script. Raises Doubtful where one is longer than any machine has to say."""
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None, "all are pipes"
+
+    async def read(stream: asyncio.StreamReader) -> bytes:
+        said = bytearray()
+        while piece := await stream.read(OUTPUT_MAX):
+            said += piece if len(said) <= OUTPUT_MAX else b""
+            if len(said) > OUTPUT_MAX and process.returncode is None:  # and read the rest, or its end is not seen
+                with suppress(ProcessLookupError):
+                    process.kill()
+        if len(said) > OUTPUT_MAX:
+            raise Doubtful(f"The machine says more than {OUTPUT_MAX} bytes.")
+        return bytes(said)
+
+    async def write(stream: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):  # it has ended, and its status says why
+            stream.write(script)
+            await stream.drain()
+        stream.close()
+
+    out, err, _ = await asyncio.gather(read(process.stdout), read(process.stderr), write(process.stdin))
+    await process.wait()
+    return out, err
 
 
 def _in_memory(name: str, text: str) -> int:

@@ -90,8 +90,8 @@ def used_ns(purchase: Purchase, until_ns: int) -> tuple[int, int]:
     """From when to when its machine is paid for, until now at most; from the asking on where the provider does not
     say when it was launched."""
     begun = purchase.launched_at_ns or purchase.asked_at_ns or purchase.created_at_ns
-    ended = purchase.ended_at_ns or purchase.gone_since_ns or until_ns
-    return begun, max(begun, ended)
+    ended = min(purchase.ended_at_ns or purchase.gone_since_ns or until_ns, until_ns)  # a machine may lie about it
+    return min(begun, ended), ended
 
 
 def cost_until(purchase: Purchase, now_ns: int) -> Microcents:

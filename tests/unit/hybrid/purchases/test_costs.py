@@ -99,6 +99,12 @@ def test_a_purchase_that_was_not_over_after_all_has_the_rest_in_a_further_entry(
     assert (second.cost, second.billed_s, second.paid) == (USD("1.00"), 3600, 0)
 
 
+@pytest.mark.parametrize("lie", [{"ended_at_ns": NOW + 10**6 * DAY}, {"launched_at_ns": NOW + 10**6 * DAY}])
+def test_a_machine_that_lies_about_its_times_costs_nothing_beyond_now(lie: dict[str, int]) -> None:
+    found = replace(purchase(State.ENDING, launched_at_ns=NOW), **lie)
+    assert 0 <= costs.entry(found, [], Microcents(0), NOW + HOUR).cost <= USD("1")
+
+
 def test_what_is_owed_now_counts_machines_and_not_doubts() -> None:
     living = [purchase(State.SERVING, launched_at_ns=NOW), purchase(State.DOUBTFUL)]
     owed = costs.owed(row(CAPS), living, costs.Spent(USD("3"), USD("9")), NOW + HOUR)
