@@ -100,7 +100,7 @@ def test_a_purchase_that_was_not_over_after_all_has_the_rest_in_a_further_entry(
 
 
 @pytest.mark.parametrize("lie", [{"ended_at_ns": NOW + 10**6 * DAY}, {"launched_at_ns": NOW + 10**6 * DAY}])
-def test_a_machine_that_lies_about_its_times_costs_nothing_beyond_now(lie: dict[str, int]) -> None:
+def test_a_machine_that_lies_about_its_times_costs_nothing_beyond_now(lie: dict[str, Any]) -> None:
     found = replace(purchase(State.ENDING, launched_at_ns=NOW), **lie)
     assert 0 <= costs.entry(found, [], Microcents(0), NOW + HOUR).cost <= USD("1")
 
