@@ -312,7 +312,8 @@ def test_a_connection_that_is_lost_in_a_commit_ends_the_term_because_nobody_know
     backend = _backend(store)
 
     def cut(uow: UnitOfWork) -> None:
-        note(uow)
+        with uow.attempt():  # sent now, so that nothing but the commit is left
+            note(uow)
         _cut(masters.url, backend)
 
     with pytest.raises(StorageFailed):

@@ -99,7 +99,7 @@ async def test_a_rental_and_an_end_that_crash_keep_no_other_from_its_end(pair: P
     [
         ("_time_out", "fleet.commands", "judge"),
         ("_judge_claims", "fleet.hosts", "judge_claims"),
-        ("reconcile", "clusters", "desired"),
+        ("reconcile", "clusters.running", "desired"),
     ],
 )
 async def test_a_host_that_crashes_a_step_of_the_fleet_is_alone_with_it(

@@ -87,11 +87,12 @@ def with_margin(price: Microcents, margin_percent: int) -> Microcents:
 
 
 def used_ns(purchase: Purchase, until_ns: int) -> tuple[int, int]:
-    """From when to when its machine is paid for, until now at most; from the asking on where the provider does not
-    say when it was launched."""
-    begun = purchase.launched_at_ns or purchase.asked_at_ns or purchase.created_at_ns
-    ended = min(purchase.ended_at_ns or purchase.gone_since_ns or until_ns, until_ns)  # a machine may lie about it
-    return min(begun, ended), ended
+    """From when to when its machine is paid for, by the provider's clock; from the asking on where the provider does
+    not say when it was launched. For no longer than since it was asked for: a machine may lie about its times."""
+    asked = purchase.asked_at_ns or purchase.created_at_ns
+    begun = purchase.launched_at_ns or asked
+    ended = purchase.ended_at_ns or purchase.gone_since_ns or until_ns
+    return begun, begun + max(0, min(ended - begun, until_ns - asked))
 
 
 def cost_until(purchase: Purchase, now_ns: int) -> Microcents:
