@@ -32,8 +32,15 @@ const COLUMNS: readonly Column<Try>[] = [
   moment("at", "When", (row) => row.at),
 ];
 
-/** tries: null where it may run in this market only. */
-export function Places({ tries, backend }: { tries: readonly Try[] | null; backend: string | null }) {
+interface PlacesProps {
+  /** null where it may run in this market only. */
+  readonly tries: readonly Try[] | null;
+  readonly backend: string | null;
+  /** Why it waits, where the Master says so. */
+  readonly reason?: string | null;
+}
+
+export function Places({ tries, backend, reason = null }: PlacesProps) {
   if (tries === null) return null;
   return (
     <Panel title="Places" bare>
@@ -46,7 +53,7 @@ export function Places({ tries, backend }: { tries: readonly Try[] | null; backe
         empty={
           <Empty title="Nothing was bought for it">
             {backend && backend !== "any" ? plain(backend) : "A backend"} is asked for a machine where this market has
-            no room.
+            no room.{reason === null ? "" : ` Now: ${plain(reason)}.`}
           </Empty>
         }
       />

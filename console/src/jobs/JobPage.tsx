@@ -90,7 +90,7 @@ function JobView({ job }: { job: Job }) {
         <div className="wr-stack">
           {manages && waitsForFiles(job) && <SendFolder job={job} />}
           <JobGraph job={job} known={known} />
-          <Places tries={job.tries} backend={job.request.backend} />
+          <Places tries={job.tries} backend={job.request.backend} reason={job.state === "Queued" ? job.reason : null} />
           <Panel title="Output" bare>
             {uses ? (
               <Log
