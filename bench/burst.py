@@ -41,9 +41,9 @@ GOAL: Final = 1.3
 TURNS, TURNS_MIN = 6, 2
 JOBS, JOBS_IN_ROOM = 500, 20
 CPUS: Final = 2
-"""Of a job in the room: the whole machine, or the next job would start beside it."""
+"""Processors that a job in the room asks for: all of its machine, so that no other job starts beside it."""
 LENGTHS_S: Final = 240.0, 480.0
-"""Of the jobs in the room."""
+"""The shortest and the longest job in the room, in seconds."""
 APART_S: Final = 8.0
 """Between two starts there, so that two processors install one agent after the other."""
 JOB_S: Final = 3_600.0
@@ -54,7 +54,7 @@ OFFER: Final = f"m5.large/{ZONE}/on-demand"
 BOOTS_S: Final = 40.0, 120.0
 """A real cloud's own part of a start, before the first script, for the simulated jobs; our judgement."""
 HOURS: Final = 0.2, 8.0
-"""Of the simulated jobs, evenly by their logarithm."""
+"""The shortest and the longest simulated job; lengths are drawn evenly by their logarithm."""
 KNOWN: Final = 20
 """Starts that the simulated market has seen before."""
 
@@ -119,7 +119,7 @@ def ended(market: RoomMarket, purchase_id: str) -> None:
 
 
 def forecast(market: RoomMarket, seconds: float) -> float:
-    """What the product says of work of this length at the provider, in US dollars."""
+    """The cost in US dollars that the Master forecasts for work of this length at the provider."""
     needs = {"gpu_count": 0, "cpu_count": CPUS, "duration_hours_estimated": seconds / 3600}
     answer = market.renter.ask("POST", "/route", {"requirements": needs})
     (place,) = (one for one in answer["recommendations"] if one["backend"] == f"aws/{Kind.ON_DEMAND}")
@@ -127,8 +127,7 @@ def forecast(market: RoomMarket, seconds: float) -> float:
 
 
 def in_room(market: RoomMarket, count: int, chance: random.Random) -> list[tuple[float, float]]:
-    """Forecast and cost of so many jobs, each on a machine of its own, side by side; without those that came to a
-    machine of another which was free first."""
+    """Run so many jobs side by side; returns the forecast and the cost of each that had a machine of its own."""
 
     def one(number: int) -> tuple[float, float] | None:
         wait_for(lambda: time.monotonic() >= began + number * APART_S, JOIN_S * 10)

@@ -47,7 +47,7 @@ class Starts(Protocol):
 
 
 class _Cut(Exception):
-    """Of several copies this one does not start."""
+    """Raised when one of several copies cannot start. number: its place among them."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

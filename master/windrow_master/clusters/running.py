@@ -1,4 +1,4 @@
-"""What hosts are told of their work: which should be there, and the leases of what runs."""
+"""Tells each host which work should be there, and renews the leases of what runs."""
 
 from typing import Final
 

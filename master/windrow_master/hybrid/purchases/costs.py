@@ -196,8 +196,8 @@ def check_is_capped(caps: Caps) -> None:
 
 
 def _amounts(all_of_them: Sequence[Purchase], wanted: Purchase, spent: Spent) -> dict[str, int]:
-    """What they and the book come to under the caps per day and in all, when this one is wanted. One that nobody could
-    end in time, since its provider did not answer, counts with all that it has cost."""
+    """The sums that the caps per day and in all are compared with: the book, and the most that each of these can cost.
+    A machine that could not be ended in time counts with all that it has cost so far. wanted: the new purchase."""
     most = [(max(one.reserved, cost_until(one, wanted.created_at_ns)), one.dearest_per_hour) for one in all_of_them]
     per_day = sum(min(cost, DAY_HOURS * per_hour) for cost, per_hour in most)
     return {"per_day": spent.today + per_day, "in_all": spent.in_all + sum(cost for cost, _ in most)}

@@ -198,7 +198,7 @@ class Rules:
 
 
 def run_host(purchase_id: PurchaseId) -> HostId:
-    """What stands for the host of a run where its rental names one."""
+    """The host id in the rental of a run, which has no host: its purchase's id."""
     return HostId(purchase_id)
 
 

@@ -119,7 +119,7 @@ class PurchaseRepository(Repository):
         return page(self._connection, query, _purchase, limit)
 
     def starts(self, latest: int) -> Sequence[tuple[str, int]]:
-        """Of so many of the latest: the kind of backend and of offer, and the time from the asking to the host."""
+        """The latest purchases that became hosts: `KIND OF BACKEND/KIND OF OFFER`, and the nanoseconds until then."""
         kinds = {row.name: row.kind for row in self._connection.execute(select(backends.c.name, backends.c.kind))}
         query = select(purchases).where(purchases.c.host_id.is_not(None)).order_by(purchases.c.purchase_id.desc())
         found = page(self._connection, query, _purchase, latest)

@@ -32,8 +32,8 @@ class SearchRepository(Repository):
 
     def of_ids(self, entry_ids: Collection[str]) -> Mapping[str, Search]:
         """Those of these that are there."""
-        found = ((entry_id, self.get(entry_id)) for entry_id in dict.fromkeys(entry_ids))
-        return {entry_id: one for entry_id, one in found if one is not None}
+        rows = self._connection.execute(select(searches).where(searches.c.entry_id.in_(entry_ids))).mappings()
+        return {row["entry_id"]: _search(row) for row in rows}
 
     def living_ids(self, account_id: AccountId | None = None) -> Sequence[str]:
         """The ids of all whose work is not over; of this account alone, where it is given."""
