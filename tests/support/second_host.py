@@ -141,14 +141,14 @@ class SecondHost:
                     os.killpg(running.pid, signal.SIGKILL)
 
     def _how(self, command: str) -> dict[str, Any]:
-        enter = ["nsenter", f"--target={self.holder}", "--net", "--pid", "--mount", "--uts", "--wd=/", "--"]
-        words = [*enter, "sh", "-c", f"cd /; {command}"]
+        enter = ["nsenter", f"--target={self.holder}", "--net", "--pid", "--mount", "--uts", "--"]
+        words = [*enter, "env", "--chdir=/", "sh", "-c", command]
         return {"args": words, "env": ENVIRONMENT, "stdin": subprocess.DEVNULL, "start_new_session": True}
 
     def processes(self) -> list[str]:
         """Command lines of all that runs there, without the first process and the asking one."""
         listed = self.run("for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$f 2>/dev/null; echo; done").stdout
-        own = ("sleep infinity", "sh -c cd /; for f in", "tr ", "/lib/systemd/")
+        own = ("sleep infinity", "sh -c for f in", "tr ", "/lib/systemd/")
         return sorted(line.strip() for line in listed.splitlines() if line.strip() and not line.startswith(own))
 
     def files(self) -> dict[str, str]:

@@ -3,7 +3,7 @@
 Used on the loop only. Nothing here touches the store: the fleet's service drains `changes` into one write.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -92,6 +92,11 @@ class PresenceBook:
         self._hosts: dict[HostId, Live] = {}
         self._changes: dict[HostId, Change] = {}
         self.breaker = Breaker()
+        self._listeners: list[Callable[[HostId], None]] = []
+
+    def on_return(self, listener: Callable[[HostId], None]) -> None:
+        """Call `listener` whenever a host is heard that was not online."""
+        self._listeners.append(listener)
 
     def learn(self, host: Host) -> None:
         """A host as its row says, where nothing newer is known."""
@@ -131,6 +136,8 @@ class PresenceBook:
             conditions = (*conditions, ConditionCode.CLOCK_SKEW.value)
         if before.link is not LinkState.ONLINE:
             self._note(Change(host_id, event=LinkEvent.HEARD, seen_ns=wall_ns))
+            for listener in self._listeners:
+                listener(host_id)
         is_whole = bool(heartbeat.inventory_hash)  # an agent makes its inventory when it has looked
         if (live.conditions, live.is_whole) != (conditions, is_whole):
             self._note(Change(host_id, conditions=conditions, is_whole=is_whole))

@@ -43,9 +43,10 @@ from windrow_master.fleet.slot_leases import SlotLeases, is_back_soon
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.fleet.use_history_repository import UseHistoryRepository
 from windrow_master.fleet.view import Entry, FleetView
-from windrow_master.loops import Boundary, again, ends_alone
+from windrow_master.loops import Boundary, again, ends_alone, when_due
 from windrow_master.store.store import Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
+from windrow_master.work_queue import WorkQueue
 from windrow_proto.errors import HostUnreachable, NotFound, WindrowError
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, HostId, OperationId, SlotId
 from windrow_proto.messages import Gap
@@ -54,6 +55,8 @@ from windrow_proto.ports import Clock, Rng
 from windrow_proto.units import DAY, HOUR, SECOND, Bytes
 
 TICK_NS: Final = SECOND
+RETURNS_NS: Final = SECOND // 10
+"""Between two looks at hosts that come online, at least: many that come together share one."""
 TIMEOUTS_EVERY_NS: Final = 5 * SECOND
 MEASURES_EVERY_NS: Final = 5 * SECOND
 CLAIMS_EVERY_NS: Final = 30 * SECOND
@@ -87,6 +90,8 @@ class FleetService:
         self._links: list[HostLink] = []
         self.view = FleetView()
         self.presence = PresenceBook(clock)
+        self._back = WorkQueue[HostId](clock)
+        self.presence.on_return(self._back.add)
         self.slots = SlotLeases(self._touch)
         self.commands = CommandQueue(self._wake, self._on_command)
         self.hosts = HostRegistry(self.slots, self._touch, self._on_ban, self._alarm)
@@ -307,8 +312,15 @@ class FleetService:
             self._put(host, slots)
 
     async def run(self) -> None:
-        """Keep time until cancelled."""
-        await again(self.tick, TICK_NS, self._clock, "fleet")
+        """Keep time until cancelled. Hosts that come online do not wait for the next turn: work may wait for them."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(again(self.tick, TICK_NS, self._clock, "fleet"), name="fleet")
+            group.create_task(when_due(self._show_returns, self._back, RETURNS_NS, "fleet returns"), name="fleet returns")
+
+    async def _show_returns(self) -> None:
+        self._back.take()
+        await self.flush()
+        await self.refresh()
 
     async def tick(self) -> None:
         """Everything that is due now; safe to call at any time. What one step meets does not keep the next from its

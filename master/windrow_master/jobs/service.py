@@ -19,8 +19,9 @@ from windrow_master.identity.accounts import check_may_begin
 from windrow_master.identity.model import Principal, Role
 from windrow_master.jobs import decide, logins, moving
 from windrow_master.jobs.checkpoints import JobCheckpoints, Mover
-from windrow_master.jobs.controller import LOOK_NS, JobController, principal_of
+from windrow_master.jobs.controller import JobController, principal_of
 from windrow_master.jobs.files import JobFiles
+from windrow_master.jobs.followers import Followers
 from windrow_master.jobs.handover import Handovers
 from windrow_master.jobs.messages import RouteFollowed
 from windrow_master.jobs.model import CLASSES, HERE, Attempt, Job, JobId, JobRequest, JobState, Verdict
@@ -116,6 +117,8 @@ class JobService:
         self.runs = JobRuns(store, self._transitions, self.controller.placing)
         self.on_change = self._transitions.on_change
         """Call a listener on the loop whenever a job has changed."""
+        self._followers = Followers(clock)
+        self.on_change(self._followers.changed)
 
     # --- what people ask -------------------------------------------------------------------------------------------
 
@@ -492,22 +495,23 @@ class JobService:
 
     async def _follow(self, principal: Principal, job_id: JobId) -> AsyncGenerator[bytes]:
         number, offset, told = 1, 0, 0
-        while True:
-            job = (await self.get_own(principal, job_id)).job
-            is_over = len(job.attempts) > number or job.state in FINAL
-            if len(job.attempts) >= number:
-                if told < number and (said := _moved_text(job, number)):
-                    yield said
-                told = number
-                async for piece in self._from(principal, job, number, offset):
-                    offset += len(piece)
-                    yield piece
-            if len(job.attempts) > number:
-                number, offset = number + 1, 0
-            elif is_over:
-                return
-            else:
-                await self._clock.sleep_ns(LOOK_NS)
+        with self._followers.following(job_id) as follower:
+            while True:
+                job, before = (await self.get_own(principal, job_id)).job, offset
+                is_over = len(job.attempts) > number or job.state in FINAL
+                if len(job.attempts) >= number:
+                    if told < number and (said := _moved_text(job, number)):
+                        yield said
+                    told = number
+                    async for piece in self._from(principal, job, number, offset):
+                        offset += len(piece)
+                        yield piece
+                if len(job.attempts) > number:
+                    number, offset = number + 1, 0
+                elif is_over:
+                    return
+                else:
+                    await follower.wait(has_news=offset > before)
 
     async def artefacts(
         self, principal: Principal, job_id: JobId, attempt: int | None = None, offset: int = 0

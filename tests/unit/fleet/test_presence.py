@@ -83,3 +83,13 @@ def test_round_trips_to_accesses_hold_until_others_are_told() -> None:
         told.append(dict(live.rtts_ns))
 
     assert told == [{"access_1": 5, "access_2": 9}, {"access_1": 5, "access_2": 9}, {"access_2": 7}]
+
+
+def test_a_host_that_was_not_online_is_told_of_when_it_is_heard_and_not_again() -> None:
+    book, told = PresenceBook(ManualClock()), list[HostId]()
+    book.on_return(told.append)
+    host_id = HostId("host_1")
+    book.opened(host_id, Route("access_1", "", "", BOOT))
+    for _ in range(2):
+        book.heard(host_id, Heartbeat(book._clock.wall_ns(), 1, "", b""))
+    assert told == [host_id]

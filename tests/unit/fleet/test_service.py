@@ -11,6 +11,7 @@ from windrow_master.fleet.evidence_repository import EvidenceRepository, MarkRep
 from windrow_master.fleet.messages import CommandChanged, DesiredOn, LinkChanged, WorkloadReported
 from windrow_master.fleet.model import AdminState, CommandState, DesiredWorkload, LinkState
 from windrow_master.fleet.repository import CommandRepository
+from windrow_master.fleet.service import TICK_NS
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.store.executors import ThreadExecutor
 from windrow_master.store.model import AuditQuery
@@ -185,6 +186,28 @@ def test_a_start_says_once_that_no_host_was_heard_yet(w):
     assert told.fields == {"hosts": "2"}
     audited = w.read(lambda uow: uow.audit_log.newest(AuditQuery(action="fleet.start"), None, 10))
     assert [entry.fields for entry in audited] == [{"hosts": "2"}]
+
+
+async def test_a_host_that_comes_online_is_shown_before_the_next_turn_is_due(w, monkeypatch):
+    turns, shown = asyncio.Event(), asyncio.Event()
+
+    async def only_short(duration_ns):
+        if duration_ns >= TICK_NS:
+            turns.set()
+            await asyncio.Event().wait()
+        await asyncio.sleep(0)
+
+    monkeypatch.setattr(w.clock, "sleep_ns", only_short)
+    w.fleet.on_change(lambda host_ids: shown.set())
+    async with asyncio.timeout(10), asyncio.TaskGroup() as group:
+        running = group.create_task(w.fleet.run())
+        await turns.wait()
+        shown.clear()
+        w.connect()
+        w.beat()
+        await shown.wait()
+        running.cancel()
+    assert w.fleet.entry(HOST).host.link_state is LinkState.ONLINE
 
 
 async def test_a_command_that_never_left_times_out_and_one_that_left_becomes_unknown(w):
