@@ -315,7 +315,7 @@ class FleetService:
         """Keep time until cancelled. Hosts that come online do not wait for the next turn: work may wait for them."""
         async with asyncio.TaskGroup() as group:
             group.create_task(again(self.tick, TICK_NS, self._clock, "fleet"), name="fleet")
-            group.create_task(when_due(self._show_returns, self._back, RETURNS_NS, "fleet returns"), name="fleet returns")
+            group.create_task(when_due(self._show_returns, self._back, RETURNS_NS, "returns"), name="returns")
 
     async def _show_returns(self) -> None:
         self._back.take()
