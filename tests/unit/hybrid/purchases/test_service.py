@@ -35,9 +35,9 @@ from windrow_master.hybrid.backends.port import (
     Wanted,
 )
 from windrow_master.hybrid.purchases.backends import find_backend
+from windrow_master.hybrid.purchases.controller import SWEEP_EVERY_NS
 from windrow_master.hybrid.purchases.model import Purchase
 from windrow_master.hybrid.purchases.repository import PurchaseRepository
-from windrow_master.hybrid.purchases.service import SWEEP_EVERY_NS
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import Role
@@ -389,7 +389,7 @@ def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_
 
     async def live() -> None:
         async with asyncio.TaskGroup() as group:
-            loop = group.create_task(purchases.run())
+            loop = group.create_task(purchases.controller.run())
             await poll_async(is_bought)
             looks = connected.cloud.calls.count("describe")
             queue.add("slow")
