@@ -181,6 +181,11 @@ def cloud_routes(app: FastAPI, world: World) -> None:
     @app.put("/api/v1/backends/{name}/caps")
     async def caps(name: str, body: Json = Body()) -> Json:
         _named(world, name)["margin_percent"] = body.pop("margin_percent")
+    @app.put("/api/v1/backends/{name}/secrets")
+    async def renew(name: str, body: Json = Body()) -> Json:
+        _named(world, name)["has_secrets"] = bool(body["secrets"])
+        return _named(world, name)
+
         _named(world, name)["caps"] = body
         return _named(world, name)
 

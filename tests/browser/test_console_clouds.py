@@ -93,6 +93,26 @@ async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> No
     await page.get_by_role("button", name="Add a backend").click()
     await dialog.get_by_label("Kind").select_option("ssh")
     await dialog.get_by_label("Name", exact=True).fill("box")
+async def test_credentials_are_renewed_and_nowhere_shown(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Change aws").click()
+    await page.get_by_role("menuitem", name="Renew credentials").click()
+    await expect(dialog.get_by_role("button", name="Use these credentials")).to_be_disabled()
+    await dialog.get_by_label("Aws secret access key").fill("top-secret")
+    await dialog.get_by_role("button", name="Show API and CLI call").click()
+    for shown in ("HTTP call", "windrow command"):
+        assert "top-secret" not in await dialog.get_by_label(shown, exact=True).inner_text()
+    async with page.expect_request(lambda one: one.method == "PUT") as sent:
+        await dialog.get_by_role("button", name="Use these credentials").click()
+    asked = await sent.value
+    assert asked.url.endswith("/backends/aws/secrets")
+    assert json.loads(asked.post_data or "null") == {"secrets": {"aws_secret_access_key": "top-secret"}}
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_text("aws uses these credentials from now on")).to_be_visible()
+
+
     for label, value in (("Address", "192.0.2.7"), ("Host key", "ssh-ed25519 AAAA"), ("Price per hour", "0.85")):
         await dialog.get_by_label(label, exact=True).fill(value)
     await dialog.get_by_label("Private key").fill("-----BEGIN-----\nx\n-----END-----")

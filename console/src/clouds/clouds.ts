@@ -124,10 +124,20 @@ export function toBackend(draft: BackendDraft, kind: CloudKind | undefined) {
 }
 
 /** The same without a secret, for eyes; the command reads them from a file. */
-export const shownBackend = (body: CloudBackendRequest): CloudBackendRequest => ({
+export const withoutSecrets = <T extends Pick<CloudBackendRequest, "secrets">>(body: T): T => ({
   ...body,
   secrets: Object.fromEntries(Object.keys(body.secrets ?? {}).map((name) => [name, "..."])),
 });
+
+/** Other credentials of a backend: those that are filled in, at least one. */
+export function toSecrets(given: Record<string, string>, kind: CloudKind | undefined) {
+  const secrets = filled(given, kind?.secrets ?? []);
+  const lacks = (kind?.secrets ?? []).some((one) => one.required && !secrets[one.name]);
+  return { body: { secrets }, ready: Object.keys(secrets).length > 0 && !lacks };
+}
+
+export const renewCommand = (name: string, secrets: Record<string, string>): string =>
+  `windrow backend renew ${operand(name)}${Object.keys(secrets).length > 0 ? " --credentials FILE" : ""}`;
 
 export const backendCommand = ({ name, kind, settings, secrets, caps, margin_percent }: CloudBackendRequest): string =>
   [
