@@ -66,7 +66,13 @@ async def test_what_is_owed_is_shown_against_caps_and_what_ended_beside_it(page:
     await expect(aws).to_contain_text("36.48 of 40.00 USD")
     await expect(page.get_by_role("row").filter(has_text="Doubtful")).to_contain_text("0.00 USD")
     await page.get_by_role("tab", name="Ended").click()
-    await expect(page.get_by_role("row").filter(has_text="Gone")).to_contain_text("its time is over")
+    gone = page.get_by_role("row").filter(has_text="Gone")
+    await expect(gone).to_contain_text("its time is over")
+    await expect(gone).to_contain_text("1.68")
+    await expect(gone.get_by_role("link", name="train")).to_be_visible()
+    await expect(page.get_by_test_id("forecast")).to_have_text(
+        "0.90times the forecast, in the mean1 of 1within 15 % of it"
+    )
     await expect(page.get_by_role("row").filter(has_text="Refused")).to_contain_text("no capacity for g5.xlarge")
 
 
@@ -87,12 +93,6 @@ async def test_a_sweep_says_what_it_ended_and_a_refused_removal_why(page: Page, 
     await expect(dialog.get_by_role("alert")).to_contain_text("windrow backend stop-all aws")
 
 
-async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> None:
-    served, dialog = pretend(), page.get_by_role("dialog")
-    await signed_in(page, served, "/clouds")
-    await page.get_by_role("button", name="Add a backend").click()
-    await dialog.get_by_label("Kind").select_option("ssh")
-    await dialog.get_by_label("Name", exact=True).fill("box")
 async def test_credentials_are_renewed_and_nowhere_shown(page: Page, pretend: Pretend) -> None:
     served, dialog = pretend(), page.get_by_role("dialog")
     add_clouds(served.world)
@@ -113,6 +113,12 @@ async def test_credentials_are_renewed_and_nowhere_shown(page: Page, pretend: Pr
     await expect(page.get_by_text("aws uses these credentials from now on")).to_be_visible()
 
 
+async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Add a backend").click()
+    await dialog.get_by_label("Kind").select_option("ssh")
+    await dialog.get_by_label("Name", exact=True).fill("box")
     for label, value in (("Address", "192.0.2.7"), ("Host key", "ssh-ed25519 AAAA"), ("Price per hour", "0.85")):
         await dialog.get_by_label(label, exact=True).fill(value)
     await dialog.get_by_label("Private key").fill("-----BEGIN-----\nx\n-----END-----")

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { CloudBackend, CloudKind, CloudOffer } from "../api/types.ts";
+import type { CloudBackend, CloudKind, CloudOffer, CloudPurchase } from "../api/types.ts";
 import {
+  againstForecast,
   backendCommand,
   buyerCommand,
   capRatio,
@@ -21,9 +22,9 @@ import {
   toBuyer,
   toCaps,
   toPurchase,
-} from "./clouds.ts";
   toSecrets,
   withoutSecrets,
+} from "./clouds.ts";
 
 const field = (name: string, required = false, value: string | null = null) => ({
   name,
@@ -189,7 +190,6 @@ describe("a purchase", () => {
     );
     expect(purchaseReason({ state: "serving", reason: null })).toBeNull();
   });
-});
 
   test("is compared with its forecast once both are known, the oldest first", () => {
     const gone = (id: string, spent: string, forecast: string | null, paid: string | null = "1") =>
@@ -216,3 +216,4 @@ describe("other credentials", () => {
     expect(renewCommand("aws", { aws_access_key_id: "AKIA" })).toBe("windrow backend renew aws --credentials FILE");
     expect(withoutSecrets({ secrets: { key: "AKIA" } })).toEqual({ secrets: { key: "..." } });
   });
+});

@@ -256,6 +256,19 @@ const SAYS: Partial<Record<CloudPurchase["state"], string>> = {
 export const purchaseReason = ({ state, reason }: Pick<CloudPurchase, "state" | "reason">): string | null =>
   [SAYS[state], reason && plain(reason)].filter(Boolean).join(" ") || null;
 
+/** Within this part of its forecast a cost was forecast well. */
+const NEAR = 0.15;
+
+/** What ended purchases cost for each unit that was forecast, the oldest first; those that have both. */
+export function againstForecast(rows: readonly CloudPurchase[]) {
+  const points = rows
+    .filter((one) => one.state === "gone" && one.paid !== null && Number(one.forecast) > 0)
+    .map((one) => ({ id: one.id, ratio: Number(one.spent) / Number(one.forecast) }))
+    .reverse();
+  const mean = points.reduce((sum, { ratio }) => sum + ratio, 0) / points.length;
+  return { points, mean, near: points.filter(({ ratio }) => Math.abs(ratio - 1) <= NEAR).length };
+}
+
 type Sized = Pick<CloudOffer, "gpu" | "gpu_count" | "cpus" | "memory_bytes" | "kind">;
 export const machineOf = ({ gpu, gpu_count, cpus }: Sized): string =>
   gpu_count > 0 ? `${gpu_count} × ${plain(gpu)}` : `${count(cpus)} vCPUs`;

@@ -140,6 +140,8 @@ async def test_a_machine_is_bought_for_a_project_costs_and_is_ended(clouds: Clou
     await clouds.ask("POST", "/accounts", {"name": "lab", "roles": ["renter"]}, 201)
     bought = await clouds.buy(account="lab")
     assert (bought["state"], bought["account"], bought["spent"]) == ("wanted", "lab", "0.00")
+    assert bought["forecast"] == "2.012"  # of the two hours that were asked for
+    assert (bought["for_id"], bought["for_name"]) == (None, None)
     await clouds.turns()
     clouds.api.clock.advance(HOUR)
     path = f"/purchases/{bought['id']}"

@@ -114,7 +114,8 @@ class PurchaseService:
             row, account = find_backend(uow, backend), find_account(uow, account_id)
             if account is None:
                 raise NotFound("There is no such project. List them: windrow account ls", subject=account_id[:64])
-            return self._want(uow, row, account.id, offer, int(hours * HOUR), principal.actor)
+            long_ns = int(hours * HOUR)
+            return self._want(uow, row, account.id, offer, long_ns, principal.actor, expected_ns=long_ns)
 
         return await self._store.write(change, name="purchase.want")
 
@@ -127,11 +128,12 @@ class PurchaseService:
         backend: BackendRow,
         offer: MachineOffer,
         duration_ns: int,
+        expected_ns: int | None,
     ) -> Purchase:
-        """Have a machine bought for a job, or a machine that waits, which has it first. Raises Forbidden where its
-        project may not buy there, QuotaExceeded where a cap would be passed."""
+        """Have a machine bought for a job, or a machine that waits, which has it first. expected_ns: as `costs.wanted`
+        has it. Raises Forbidden where its project may not buy there, QuotaExceeded where a cap would be passed."""
         buyer = find_buyer(uow, backend.name, account_id)
-        return self._want(uow, backend, account_id, offer, duration_ns, "master", for_id, buyer)
+        return self._want(uow, backend, account_id, offer, duration_ns, "master", for_id, buyer, expected_ns)
 
     def _want(
         self,
@@ -143,11 +145,14 @@ class PurchaseService:
         actor: str,
         for_id: str = "",
         buyer: Buyer | None = None,
+        expected_ns: int | None = None,
     ) -> Purchase:
         self._store.admit()
         check_may_begin(uow, account_id)
         purchase_id, now_ns = PurchaseId(uow.mint("purchase")), uow.now_wall_ns
-        purchase = costs.wanted(purchase_id, row.name, account_id, actor, offer, duration_ns, now_ns, for_id)
+        purchase = costs.wanted(
+            purchase_id, row.name, account_id, actor, offer, duration_ns, now_ns, for_id, expected_ns
+        )
         rows, day_ns = uow[PurchaseRepository], costs.day_of(now_ns)
         living = rows.living(row.name)
         costs.check_caps(row, purchase, living, rows.spent(row.name, day_ns))

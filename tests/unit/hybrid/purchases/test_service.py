@@ -334,7 +334,7 @@ def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wan
     def want(uow: UnitOfWork) -> Purchase:
         row = find_backend(uow, "cloud")
         return connected.purchases.buy_for(
-            uow, offer=offer, for_id="job_1", account_id=ACCOUNT, backend=row, duration_ns=HOUR
+            uow, offer=offer, for_id="job_1", account_id=ACCOUNT, backend=row, duration_ns=HOUR, expected_ns=None
         )
 
     def delete(uow: UnitOfWork) -> None:
