@@ -95,6 +95,7 @@ def purchase(number: int, state: str, of: Json = OFFERS[1], **more: Any) -> Json
         "account": "first account",
         **{name: of[name] for name in same},
         "reserved": "3.93",
+        "forecast": None,
         "spent": "0.52",
         "paid": None,
         "billed_seconds": None,
@@ -103,6 +104,7 @@ def purchase(number: int, state: str, of: Json = OFFERS[1], **more: Any) -> Json
         "host_id": None,
         "host": None,
         "for_id": None,
+        "for_name": None,
         "created_at": at(4_400),
         "ends_at": at(-24_400),
         "ended_at": None,
@@ -133,14 +135,15 @@ def add_clouds(world: World) -> None:
     ]
     host = "host_019a0000-0000-7000-8000-000000000001"
     gone: Json = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
+    for_job = {"for_id": f"job_019a0000-3333-7000-8000-{70:012d}", "for_name": "train"}
     world.purchases += [
-        purchase(6, "serving", host_id=host, host="bought-1a2b"),
+        purchase(6, "serving", host_id=host, host="bought-1a2b", **for_job, forecast="1.30"),
         purchase(5, "booting", spent="0.02"),
         purchase(4, "doubtful", OFFERS[2], machine_id=None, spent="0.00"),
         purchase(
             3, "idle", host_id=host, host="bought-1a2b", idle_seconds=1_320, reason="it has had no work for 22 min"
         ),
-        purchase(2, "gone", reason="its time is over", spent="1.51", **gone),
+        purchase(2, "gone", reason="its time is over", spent="1.51", forecast="1.68", **gone, **for_job),
         purchase(1, "refused", reason="no capacity for g5.xlarge in eu-central-1a", machine_id=None, spent="0.00"),
     ]
 
@@ -177,6 +180,11 @@ def cloud_routes(app: FastAPI, world: World) -> None:
             return problem(409, "conflict", "Conflict", said, name)
         world.backends.remove(_named(world, name))
         return Response(status_code=204)
+
+    @app.put("/api/v1/backends/{name}/secrets")
+    async def renew(name: str, body: Json = Body()) -> Json:
+        _named(world, name)["has_secrets"] = bool(body["secrets"])
+        return _named(world, name)
 
     @app.put("/api/v1/backends/{name}/caps")
     async def caps(name: str, body: Json = Body()) -> Json:

@@ -66,7 +66,13 @@ async def test_what_is_owed_is_shown_against_caps_and_what_ended_beside_it(page:
     await expect(aws).to_contain_text("36.48 of 40.00 USD")
     await expect(page.get_by_role("row").filter(has_text="Doubtful")).to_contain_text("0.00 USD")
     await page.get_by_role("tab", name="Ended").click()
-    await expect(page.get_by_role("row").filter(has_text="Gone")).to_contain_text("its time is over")
+    gone = page.get_by_role("row").filter(has_text="Gone")
+    await expect(gone).to_contain_text("its time is over")
+    await expect(gone).to_contain_text("1.68")
+    await expect(gone.get_by_role("link", name="train")).to_be_visible()
+    await expect(page.get_by_test_id("forecast")).to_have_text(
+        "0.90times the forecast, in the mean1 of 1within 15 % of it"
+    )
     await expect(page.get_by_role("row").filter(has_text="Refused")).to_contain_text("no capacity for g5.xlarge")
 
 
@@ -85,6 +91,26 @@ async def test_a_sweep_says_what_it_ended_and_a_refused_removal_why(page: Page, 
     await dialog.get_by_label("Type aws to confirm").fill("aws")
     await dialog.get_by_role("button", name="Remove the backend").click()
     await expect(dialog.get_by_role("alert")).to_contain_text("windrow backend stop-all aws")
+
+
+async def test_credentials_are_renewed_and_nowhere_shown(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    add_clouds(served.world)
+    await signed_in(page, served, "/clouds")
+    await page.get_by_role("button", name="Change aws").click()
+    await page.get_by_role("menuitem", name="Renew credentials").click()
+    await expect(dialog.get_by_role("button", name="Use these credentials")).to_be_disabled()
+    await dialog.get_by_label("Aws secret access key").fill("top-secret")
+    await dialog.get_by_role("button", name="Show API and CLI call").click()
+    for shown in ("HTTP call", "windrow command"):
+        assert "top-secret" not in await dialog.get_by_label(shown, exact=True).inner_text()
+    async with page.expect_request(lambda one: one.method == "PUT") as sent:
+        await dialog.get_by_role("button", name="Use these credentials").click()
+    asked = await sent.value
+    assert asked.url.endswith("/backends/aws/secrets")
+    assert json.loads(asked.post_data or "null") == {"secrets": {"aws_secret_access_key": "top-secret"}}
+    await expect(dialog).to_have_count(0)
+    await expect(page.get_by_text("aws uses these credentials from now on")).to_be_visible()
 
 
 async def test_a_private_key_keeps_its_lines(page: Page, pretend: Pretend) -> None:

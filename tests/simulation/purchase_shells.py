@@ -150,7 +150,7 @@ class Shell:
         with suppress(WindrowError):
             await backends.add(operator(), NAME, "memory", {}, {"key": "secret"}, caps)
         ready.set()
-        await self.purchases.run()
+        await self.purchases.controller.run()
 
     def _kill(self) -> None:
         assert self.process is not None

@@ -3739,6 +3739,8 @@ export interface PurchaseOut {
   price_per_hour: string;
   /** The most that it may cost until it is ended */
   reserved: string;
+  /** Its cost as it was expected when it was decided; null: nothing said how long */
+  forecast: string | null;
   /** Owed to the provider so far */
   spent: string;
   /** Paid by the work that ran on it; null: it is not over */
@@ -3754,6 +3756,8 @@ export interface PurchaseOut {
   host: string | null;
   /** The job or machine that caused it; null: an operator */
   for_id: string | null;
+  /** The name of that job or machine */
+  for_name: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */
@@ -5149,6 +5153,8 @@ export interface WholePurchaseOut {
   price_per_hour: string;
   /** The most that it may cost until it is ended */
   reserved: string;
+  /** Its cost as it was expected when it was decided; null: nothing said how long */
+  forecast: string | null;
   /** Owed to the provider so far */
   spent: string;
   /** Paid by the work that ran on it; null: it is not over */
@@ -5164,6 +5170,8 @@ export interface WholePurchaseOut {
   host: string | null;
   /** The job or machine that caused it; null: an operator */
   for_id: string | null;
+  /** The name of that job or machine */
+  for_name: string | null;
   /** RFC 3339 in UTC, with milliseconds */
   created_at: string;
   /** RFC 3339 in UTC, with milliseconds */

@@ -26,9 +26,11 @@ import {
   currencyOf,
   draftOfCaps,
   NO_CAPS,
-  shownBackend,
+  renewCommand,
   toBackend,
   toCaps,
+  toSecrets,
+  withoutSecrets,
 } from "./clouds.ts";
 
 interface Of {
@@ -83,6 +85,33 @@ function CapFields({
   );
 }
 
+function SecretFields({
+  kind,
+  secrets,
+  change,
+}: {
+  kind: CloudKind | undefined;
+  secrets: Record<string, string>;
+  change: (secrets: Record<string, string>) => void;
+}) {
+  return kind?.secrets.map((one) => {
+    // A password's field has one line, and would join those of a key.
+    const Secret = one.name === "private_key" ? Textarea : PasswordInput;
+    return (
+      <Secret
+        key={one.name}
+        label={words(one.name)}
+        description={plain(one.text)}
+        autoComplete="off"
+        value={secrets[one.name] ?? ""}
+        onChange={(event: { currentTarget: { value: string } }) =>
+          change({ ...secrets, [one.name]: event.currentTarget.value })
+        }
+      />
+    );
+  });
+}
+
 export function AddBackend({ close }: { close: () => void }) {
   const kinds = useQuery(backendKinds).data ?? [];
   const [draft, setDraft] = useState<BackendDraft>({ ...NO_CAPS, name: "", kind: "", settings: {}, secrets: {} });
@@ -134,22 +163,7 @@ export function AddBackend({ close }: { close: () => void }) {
         onChange={(event) => change({ name: event.currentTarget.value })}
       />
       {kind?.settings.filter((one) => one.required).map(setting)}
-      {kind?.secrets.map((one) => {
-        // A password's field has one line, and would join those of a key.
-        const Secret = one.name === "private_key" ? Textarea : PasswordInput;
-        return (
-          <Secret
-            key={one.name}
-            label={words(one.name)}
-            description={plain(one.text)}
-            autoComplete="off"
-            value={draft.secrets[one.name] ?? ""}
-            onChange={(event: { currentTarget: { value: string } }) =>
-              change({ secrets: { ...draft.secrets, [one.name]: event.currentTarget.value } })
-            }
-          />
-        );
-      })}
+      <SecretFields kind={kind} secrets={draft.secrets} change={(secrets) => change({ secrets })} />
       {kind?.settings.some((one) => !one.required) && (
         <details className="wr-details">
           <summary>More settings</summary>
@@ -164,7 +178,7 @@ export function AddBackend({ close }: { close: () => void }) {
         faults={Object.fromEntries(CAPS.map(([cap]) => [cap, shown(cap, draft[cap])]))}
         currency={currencyOf(draft, kind)}
       />
-      <Same method="POST" path="/backends" body={shownBackend(body)} command={backendCommand(body)} />
+      <Same method="POST" path="/backends" body={withoutSecrets(body)} command={backendCommand(body)} />
     </FormDialog>
   );
 }
@@ -191,6 +205,30 @@ export function SetCaps({ backend, close }: Of) {
         currency={backend.caps.currency}
       />
       <Same method="PUT" path={path} body={body} command={capsCommand(backend.name, caps, margin)} />
+    </FormDialog>
+  );
+}
+
+export function RenewBackend({ backend, close }: Of) {
+  const kind = useQuery(backendKinds).data?.find((one) => one.kind === backend.kind);
+  const [given, setGiven] = useState<Record<string, string>>({});
+  const { body, ready } = toSecrets(given, kind);
+  const path = `${pathOf(backend)}/secrets`;
+  const said = `${plain(backend.name)} uses these credentials from now on: check it`;
+  const act = useChange(() => put(path, body), { lists: LISTS, said, close });
+  return (
+    <FormDialog
+      title={`New credentials for ${plain(backend.name)}`}
+      close={close}
+      act={act}
+      ready={ready}
+      submit="Use these credentials"
+    >
+      <Text size="sm">
+        Of the same account: they have to show the machines that were bought there. What runs goes on.
+      </Text>
+      <SecretFields kind={kind} secrets={given} change={setGiven} />
+      <Same method="PUT" path={path} body={withoutSecrets(body)} command={renewCommand(backend.name, body.secrets)} />
     </FormDialog>
   );
 }

@@ -11,13 +11,14 @@ import { Meter, State } from "../parts/state.tsx";
 import { actions, figure, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
-import { CheckBackend, RemoveBackend, SetCaps, StopAll, SweepBackend } from "./BackendForms.tsx";
+import { CheckBackend, RemoveBackend, RenewBackend, SetCaps, StopAll, SweepBackend } from "./BackendForms.tsx";
 import { Buyers } from "./Buyers.tsx";
 import { capRatio, healthOf, levelWord, ofCap } from "./clouds.ts";
 
 const DEEDS = [
   ["check", "Check"],
   ["caps", "Set caps"],
+  ["renew", "Renew credentials"],
   ["buyers", "Who may buy"],
   ["sweep", "Sweep"],
   ["stop", "Stop all"],
@@ -123,6 +124,7 @@ function Deeds({ backend, ask }: { backend: CloudBackend; ask: Ask }) {
 const DIALOGS = {
   check: CheckBackend,
   caps: SetCaps,
+  renew: RenewBackend,
   buyers: Buyers,
   sweep: SweepBackend,
   stop: StopAll,

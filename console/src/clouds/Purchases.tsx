@@ -1,5 +1,5 @@
 // Tables of bought machines, living and ended, and the dialogs that buy and end one.
-import { Button, NativeSelect, SimpleGrid, Text, TextInput } from "@mantine/core";
+import { Button, NativeSelect, SimpleGrid, Stack, Text, TextInput } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -36,6 +36,7 @@ import {
   purchaseTone,
   toPurchase,
 } from "./clouds.ts";
+import { Forecasts } from "./Forecasts.tsx";
 
 const LISTS = [backendsQuery, { queryKey: ["purchases"] }];
 
@@ -102,8 +103,21 @@ const columnsFor = (
       ),
     optional: !isLiving,
   },
-  money("price", "Per hour", (row) => row.price_per_hour),
-  money("spent", "Owed so far", (row) => row.spent),
+  {
+    id: "for",
+    name: "Bought for",
+    value: (row) => row.for_name ?? row.for_id,
+    cell: (row) => <BoughtFor purchase={row} />,
+  },
+  money("price", "Per hour", (row) => row.price_per_hour, { optional: !isLiving }),
+  figure(
+    "forecast",
+    "Forecast",
+    (row) => row.forecast,
+    (text) => amount(text, 2),
+    { optional: isLiving },
+  ),
+  money("spent", isLiving ? "Owed so far" : "Cost", (row) => row.spent),
   money("reserved", "At most", (row) => row.reserved, { optional: true }),
   figure(
     "paid",
@@ -118,7 +132,7 @@ const columnsFor = (
     (row) => row.idle_seconds,
     (idle) => (idle ? duration(idle) : DASH),
   ),
-  { ...moment<CloudPurchase>("created_at", "Bought", (row) => row.created_at), optional: isLiving },
+  { ...moment<CloudPurchase>("created_at", "Bought", (row) => row.created_at), optional: true },
   isLiving ? moment("ends_at", "Ends", (row) => row.ends_at) : moment("ended_at", "Ended", (row) => row.ended_at),
   {
     id: "reason",
@@ -148,6 +162,29 @@ const columnsFor = (
     : []),
 ];
 
+function BoughtFor({ purchase: { for_id, for_name } }: { purchase: CloudPurchase }) {
+  if (!for_id) return <span className="wr-quiet">an operator</span>;
+  const name = for_name === null ? null : plain(for_name);
+  const link = for_id.startsWith("job_") ? (
+    <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: for_id }}>
+      {name ?? "a job"}
+    </Link>
+  ) : (
+    <Link className="wr-link" to="/clusters/$clusterId" params={{ clusterId: for_id }}>
+      {name ?? "a machine"}
+    </Link>
+  );
+  return (
+    <>
+      {link}
+      <br />
+      <span className="wr-quiet wr-mono wr-nowrap" title={for_id}>
+        {shortId(for_id)}
+      </span>
+    </>
+  );
+}
+
 export function Living({ operates }: { operates: boolean }) {
   const found = useQuery(livingPurchases);
   const [ended, end] = useState<CloudPurchase | null>(null);
@@ -176,18 +213,21 @@ const ENDED = columnsFor(false, null);
 export function Ended() {
   const { rows, query, older, id } = usePaged(endedPurchases, (row) => row.id);
   return (
-    <Panel bare label="Ended purchases">
-      <DataTable
-        of={["purchase", "ended purchases"]}
-        columns={ENDED}
-        id={id}
-        rows={rows}
-        query={query}
-        older={older}
-        address
-        empty={<Empty title="No purchase has ended yet" />}
-      />
-    </Panel>
+    <Stack gap="md">
+      {rows && rows.length > 0 && <Forecasts purchases={rows} />}
+      <Panel bare label="Ended purchases">
+        <DataTable
+          of={["purchase", "ended purchases"]}
+          columns={ENDED}
+          id={id}
+          rows={rows}
+          query={query}
+          older={older}
+          address
+          empty={<Empty title="No purchase has ended yet" />}
+        />
+      </Panel>
+    </Stack>
   );
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
-import type { CloudBackend, CloudKind, CloudOffer } from "../api/types.ts";
+import type { CloudBackend, CloudKind, CloudOffer, CloudPurchase } from "../api/types.ts";
 import {
+  againstForecast,
   backendCommand,
   buyerCommand,
   capRatio,
@@ -16,11 +17,13 @@ import {
   owedNow,
   purchaseCommand,
   purchaseReason,
-  shownBackend,
+  renewCommand,
   toBackend,
   toBuyer,
   toCaps,
   toPurchase,
+  toSecrets,
+  withoutSecrets,
 } from "./clouds.ts";
 
 const field = (name: string, required = false, value: string | null = null) => ({
@@ -70,7 +73,7 @@ describe("a backend from a form", () => {
     expect(body.settings).toEqual({ region: "eu-central-1" });
     expect(body.secrets).toEqual({ aws_access_key_id: "AKIA", aws_secret_access_key: "top-secret" });
     expect(body.caps).toMatchObject({ per_day: "40", per_hour: null, machines: 2 });
-    expect(JSON.stringify(shownBackend(body))).not.toContain("top-secret");
+    expect(JSON.stringify(withoutSecrets(body))).not.toContain("top-secret");
     expect(backendCommand(body)).toBe(
       "windrow backend add aws --kind ec2 --set region=eu-central-1 --credentials FILE --per-day 40 --machines 2 " +
         "--margin 10",
@@ -186,5 +189,31 @@ describe("a purchase", () => {
       "It has no work. It is ended soon, or at the end of what is paid for. no �work",
     );
     expect(purchaseReason({ state: "serving", reason: null })).toBeNull();
+  });
+
+  test("is compared with its forecast once both are known, the oldest first", () => {
+    const gone = (id: string, spent: string, forecast: string | null, paid: string | null = "1") =>
+      ({ id, state: "gone", spent, forecast, paid }) as CloudPurchase;
+    const rows = [gone("d", "1", null), gone("c", "9", "1", null), gone("b", "1.1", "1"), gone("a", "0.5", "1")];
+    const { points, mean, near } = againstForecast(rows);
+    expect(points).toEqual([
+      { id: "a", ratio: 0.5 },
+      { id: "b", ratio: 1.1 },
+    ]);
+    expect([mean, near]).toEqual([0.8, 1]);
+    expect(againstForecast([]).points).toEqual([]);
+  });
+});
+
+describe("other credentials", () => {
+  test("are those that are filled in, and the command reads them from a file", () => {
+    expect(toSecrets({ aws_access_key_id: " AKIA ", other: "x" }, EC2)).toEqual({
+      body: { secrets: { aws_access_key_id: "AKIA" } },
+      ready: true,
+    });
+    expect(toSecrets({}, EC2).ready).toBe(false);
+    expect(toSecrets({ aws_access_key_id: "AKIA" }, undefined).ready).toBe(false);
+    expect(renewCommand("aws", { aws_access_key_id: "AKIA" })).toBe("windrow backend renew aws --credentials FILE");
+    expect(withoutSecrets({ secrets: { key: "AKIA" } })).toEqual({ secrets: { key: "..." } });
   });
 });

@@ -124,10 +124,20 @@ export function toBackend(draft: BackendDraft, kind: CloudKind | undefined) {
 }
 
 /** The same without a secret, for eyes; the command reads them from a file. */
-export const shownBackend = (body: CloudBackendRequest): CloudBackendRequest => ({
+export const withoutSecrets = <T extends Pick<CloudBackendRequest, "secrets">>(body: T): T => ({
   ...body,
   secrets: Object.fromEntries(Object.keys(body.secrets ?? {}).map((name) => [name, "..."])),
 });
+
+/** Other credentials of a backend: those that are filled in, at least one. */
+export function toSecrets(given: Record<string, string>, kind: CloudKind | undefined) {
+  const secrets = filled(given, kind?.secrets ?? []);
+  const lacks = (kind?.secrets ?? []).some((one) => one.required && !secrets[one.name]);
+  return { body: { secrets }, ready: Object.keys(secrets).length > 0 && !lacks };
+}
+
+export const renewCommand = (name: string, secrets: Record<string, string>): string =>
+  `windrow backend renew ${operand(name)}${Object.keys(secrets).length > 0 ? " --credentials FILE" : ""}`;
 
 export const backendCommand = ({ name, kind, settings, secrets, caps, margin_percent }: CloudBackendRequest): string =>
   [
@@ -245,6 +255,19 @@ const SAYS: Partial<Record<CloudPurchase["state"], string>> = {
 };
 export const purchaseReason = ({ state, reason }: Pick<CloudPurchase, "state" | "reason">): string | null =>
   [SAYS[state], reason && plain(reason)].filter(Boolean).join(" ") || null;
+
+/** Within this part of its forecast a cost was forecast well. */
+const NEAR = 0.15;
+
+/** What ended purchases cost for each unit that was forecast, the oldest first; those that have both. */
+export function againstForecast(rows: readonly CloudPurchase[]) {
+  const points = rows
+    .filter((one) => one.state === "gone" && one.paid !== null && Number(one.forecast) > 0)
+    .map((one) => ({ id: one.id, ratio: Number(one.spent) / Number(one.forecast) }))
+    .reverse();
+  const mean = points.reduce((sum, { ratio }) => sum + ratio, 0) / points.length;
+  return { points, mean, near: points.filter(({ ratio }) => Math.abs(ratio - 1) <= NEAR).length };
+}
 
 type Sized = Pick<CloudOffer, "gpu" | "gpu_count" | "cpus" | "memory_bytes" | "kind">;
 export const machineOf = ({ gpu, gpu_count, cpus }: Sized): string =>

@@ -19,6 +19,7 @@ from windrow_master.fleet.lookup import find_host
 from windrow_master.hybrid.purchases.model import Purchase
 from windrow_master.hybrid.purchases.service import Totals
 from windrow_master.hybrid.purchases.states import FINAL, State
+from windrow_master.hybrid.search import subjects
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.people_lookup import name_of
 from windrow_master.prices.offers import Kind
@@ -60,6 +61,9 @@ class PurchaseOut(Out):
     currency: Annotated[str, Read("offer.currency")]
     price_per_hour: Annotated[Money, Read("offer.price_per_hour")]
     reserved: Annotated[Money, Field(description="The most that it may cost until it is ended")]
+    forecast: Annotated[
+        Amount, Field(description="Its cost as it was expected when it was decided; null: nothing said how long")
+    ]
     spent: Annotated[Money, Field(description="Owed to the provider so far")]
     paid: Annotated[Amount, Field(description="Paid by the work that ran on it; null: it is not over")]
     billed_seconds: Annotated[int | None, Field(description="Null: it is not over")]
@@ -68,6 +72,7 @@ class PurchaseOut(Out):
     host_id: str | None
     host: Annotated[str | None, Field(description="The name of that host")]
     for_id: Annotated[str | None, Field(description="The job or machine that caused it; null: an operator")]
+    for_name: Annotated[str | None, Field(description="The name of that job or machine")]
     created_at: Time
     ends_at: Time
     ended_at: Time | None
@@ -139,8 +144,13 @@ async def _more(services: Services, found: Sequence[Purchase]) -> list[dict[str,
 
     def read(uow: UnitOfWork) -> list[dict[str, str | None]]:
         hosts = [None if one.host_id is None else find_host(uow, one.host_id) for one in found]
+        works = {one: subjects.name_of(uow, one) for one in {each.for_id for each in found} if one}
         return [
-            {"account": name_of(uow, one.account_id), "host": None if host is None else host.name}
+            {
+                "account": name_of(uow, one.account_id),
+                "host": None if host is None else host.name,
+                "for_name": works.get(one.for_id),
+            }
             for one, host in zip(found, hosts, strict=True)
         ]
 

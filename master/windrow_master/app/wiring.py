@@ -245,7 +245,7 @@ class Master:
         yield services.maintenance.run()
         yield again(self.access_news.turn, ACCESS_NEWS_EVERY_NS, services.clock, "access news")
         yield services.deliveries.run()
-        yield from (services.purchases.run(), services.searches.run(), services.runs.run())
+        yield from (services.purchases.controller.run(), services.searches.run(), services.runs.run())
         if isinstance(services.clock, SteadyClock):
             yield services.clock.keep(wiring_history.event_writer(self.store, "master/clock"))
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -11,6 +12,7 @@ from windrow.cli import completing
 from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.exits import EXIT_FAILURE
 from windrow.cli.output import facts, plain, print_json, say, size_text
+from windrow.cli.purchases import cost_against_forecast
 from windrow.cli.tables import Column, Table, View, lists, time_column
 from windrow.errors import InvalidInput
 from windrow.words import counted, money_text
@@ -25,6 +27,8 @@ FILE_MAX: Final = 64 * 1024
 MONEY: Final = ("per_hour", "per_day", "in_all")
 COUNTS: Final = ("machines", "vcpus")
 NO_CAP: Final = "none"
+LATEST: Final = 200
+"""Ended purchases whose cost is compared with its forecast."""
 ENDS_BY: Final = {
     "power-off": "a machine switches itself off after 30 min, which ends its bill",
     "uninstall": "the machine removes the agent after 30 min, and goes on",
@@ -172,6 +176,7 @@ def backend_show(context: typer.Context, name: Name, as_json: AsJson = False) ->
         ("Margin", f"{one['margin_percent']} %"),
         *((f"May buy: {_buyer(each)}", _allowed(each)) for each in buyers),
         ("Without the Master", ENDS_BY[one["ends_by"]]),
+        ("Cost", cost_against_forecast(islice(api.purchases(backend=name, state="gone"), LATEST))),
         ("Market id", one["market_id"]),
         ("Swept", one["swept_at"] or "not yet"),
         ("Checked", one["checked_at"] or f"not yet: windrow backend check {name}"),

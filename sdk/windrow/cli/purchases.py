@@ -1,5 +1,7 @@
 """`windrow purchase`: machines bought at clouds, what each costs, and their end."""
 
+from collections.abc import Iterable
+from statistics import fmean
 from typing import Annotated, Any
 
 import typer
@@ -9,12 +11,13 @@ from windrow.cli.context import AsJson, Yes, agreed, client
 from windrow.cli.output import facts, print_json, print_whole, say, size_text
 from windrow.cli.request import parse_span
 from windrow.cli.tables import Column, Table, View, id_column, lists, spoken, time_column
-from windrow.words import money_text, seconds_text
+from windrow.words import counted, money_or_none, money_text, seconds_text
 
 purchase_app = typer.Typer(help="Machines that this market buys at clouds (operators).", no_args_is_help=True)
 
 Item = dict[str, Any]
 HOUR_S = 3600
+NEAR = 0.15
 ENDED = ("gone", "refused", "never_made")
 STATES = (
     "wanted", "asking", "doubtful", "booting", "joined", "serving", "idle", "draining", "ending",
@@ -66,6 +69,22 @@ def _spent(purchase: Item) -> str:
     return f"{money_text(purchase['spent'], 2)} {purchase['currency']}"
 
 
+def _bought_for(purchase: Item) -> str | None:
+    name, of = purchase["for_name"], purchase["for_id"]
+    return f"{name} ({of})" if name and of else of
+
+
+def cost_against_forecast(purchases: Iterable[Item]) -> str:
+    """How often what ended purchases cost was what was expected of them, in words."""
+    over = [one for one in purchases if one["state"] == "gone" and one["paid"] is not None]
+    ratios = [float(one["spent"]) / float(one["forecast"]) for one in over if float(one["forecast"] or 0) > 0]
+    if not ratios:
+        return "no purchase that had a forecast has ended yet"
+    near = sum(abs(ratio - 1) <= NEAR for ratio in ratios)
+    mean = f"{fmean(ratios):.2f} times the forecast in the mean of {counted(len(ratios), 'ended purchase')}"
+    return f"{mean}, {near} of them within {NEAR:.0%}"
+
+
 PURCHASES = Table(
     (
         id_column(),
@@ -73,7 +92,9 @@ PURCHASES = Table(
         Column("BACKEND", lambda p: p["backend"]),
         Column("MACHINE", _machine, 1, 28),
         Column("PROJECT", lambda p: p["account"] or p["account_id"], 3, 20),
+        Column("FOR", lambda p: p["for_name"] or p["for_id"], 3, 20),
         Column("SPENT", _spent),
+        Column("FORECAST", lambda p: money_or_none(p["forecast"]), 5),
         time_column("ENDS", lambda p: p["ended_at"] or p["ends_at"]),
         time_column("BOUGHT", lambda p: p["created_at"], 4),
         Column("WHY", lambda p: p["reason"], 2, 40),
@@ -120,9 +141,10 @@ def purchase_show(context: typer.Context, purchase: Id, as_json: AsJson = False)
         ("Place", place),
         ("Project", one["account"] or one["account_id"]),
         ("Host", one["host_id"]),
-        ("Bought for", one["for_id"]),
+        ("Bought for", _bought_for(one)),
         ("Provider's id", one["machine_id"]),
         ("Price", f"{money_text(one['price_per_hour'])} {currency} per hour"),
+        ("Forecast", None if one["forecast"] is None else f"{money_text(one['forecast'])} {currency}"),
         ("Owed so far", f"{money_text(one['spent'])} {currency}{_billed(one)}"),
         ("Idle", seconds_text(one["idle_seconds"]) if one["idle_seconds"] else None),
         ("At most", f"{money_text(one['reserved'])} {currency}"),

@@ -24,7 +24,8 @@ from windrow_master.api.backend_routes import (
 from windrow_master.api.purchase_routes import PurchaseOut, WholePurchaseOut
 from windrow_master.hybrid.backends.port import TAG_MARKET, TAG_PURCHASE, Finding
 from windrow_master.hybrid.purchases.backends import BackendService
-from windrow_master.hybrid.purchases.service import LOOK_EVERY_NS, PurchaseService
+from windrow_master.hybrid.purchases.controller import LOOK_EVERY_NS
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_proto.units import HOUR, MINUTE
 
 Json = dict[str, Any]
@@ -64,7 +65,7 @@ class Clouds:
         for _ in range(number):
             self.api.clock.advance(LOOK_EVERY_NS)
             self.api.services.backends.queue.add("aws")
-            await self.api.services.purchases.turn()
+            await self.api.services.purchases.controller.turn()
 
 
 @pytest.fixture
@@ -139,6 +140,8 @@ async def test_a_machine_is_bought_for_a_project_costs_and_is_ended(clouds: Clou
     await clouds.ask("POST", "/accounts", {"name": "lab", "roles": ["renter"]}, 201)
     bought = await clouds.buy(account="lab")
     assert (bought["state"], bought["account"], bought["spent"]) == ("wanted", "lab", "0.00")
+    assert bought["forecast"] == "2.012"  # of the two hours that were asked for
+    assert (bought["for_id"], bought["for_name"]) == (None, None)
     await clouds.turns()
     clouds.api.clock.advance(HOUR)
     path = f"/purchases/{bought['id']}"

@@ -25,6 +25,7 @@ CAPS: Json = {
 }
 BACKEND = filled("BackendOut", is_full=True) | {"name": "aws", "caps": CAPS}
 PURCHASE = filled("PurchaseOut", is_full=True) | {"id": ID, "state": "booting", "billed_seconds": None}
+PURCHASE |= {"for_id": "job_1", "for_name": "train", "forecast": "2.00"}
 SWEEP: Json = {"ended": [{"id": "i-9", "purchase_id": None, "said": "running"}], "left_alone": [], "unknown": []}
 BUYER = filled("BuyerOut", is_full=True) | {"account": "lab", "per_day": "50.00", "in_all": None, "spent_today": "1.5"}
 FINDINGS: Json = {
@@ -39,6 +40,7 @@ class Clouds:
     """A Master that keeps what it was asked."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.purchases = [PURCHASE]
         self.asked: list[tuple[str, str, Any]] = []
         transport = httpx2.MockTransport(self._answer)
         for module in ("backends", "purchases"):
@@ -52,7 +54,7 @@ class Clouds:
         plain = path.partition("?")[0]
         lists: dict[str, Any] = {
             "/backends": [BACKEND],
-            "/purchases": [PURCHASE],
+            "/purchases": self.purchases,
             "/backends/aws/offers": [filled("MachineOfferOut", is_full=True) | {"price_per_hour": "0.402"}],
             "/backends/aws/buyers": [BUYER],
             "/backend-kinds": [filled("BackendKindOut", is_full=True)],
@@ -187,6 +189,18 @@ def test_everything_of_a_backend_and_of_a_purchase_is_shown(clouds: Clouds) -> N
     assert "500.00 USD" in clouds.run("backend", "show", "aws")
     assert ID in clouds.run("purchase", "show", ID)
     assert json.loads(clouds.run("purchase", "show", ID, "--json"))["id"] == ID
+
+
+def test_what_purchases_cost_is_said_beside_what_was_forecast_and_for_what_each_was_bought(clouds: Clouds) -> None:
+    def gone(spent: str, forecast: str | None, **more: Any) -> Json:
+        return PURCHASE | {"state": "gone", "spent": spent, "forecast": forecast, "paid": "1.00"} | more
+
+    clouds.purchases = [gone("1.10", "1.00"), gone("0.50", "1.00"), gone("9", None), gone("9", "1", paid=None)]
+    said = clouds.run("backend", "show", "aws")
+    assert "0.80 times the forecast in the mean of 2 ended purchases, 1 of them within 15%" in said
+    clouds.purchases = []
+    assert "no purchase that had a forecast has ended yet" in clouds.run("backend", "show", "aws")
+    assert "train (job_1)" in clouds.run("purchase", "show", ID)
 
 
 def test_removing_and_stopping_ask_for_it(clouds: Clouds) -> None:

@@ -68,7 +68,7 @@ class Reader:
         for _ in range(5):
             self.clock.advance(MINUTE)
             self.services.backends.queue.add("aws")
-            asyncio.run(self.services.purchases.turn())
+            asyncio.run(self.services.purchases.controller.turn())
 
 
 @pytest.fixture

@@ -52,6 +52,12 @@ def worst_case(offer: MachineOffer, dearest_per_hour: Microcents, duration_ns: i
     return billed(dearest_per_hour, used_s, offer.billing.granularity_s, offer.billing.minimum_s)
 
 
+def cost_of(offer: MachineOffer, duration_ns: int) -> Microcents:
+    """What a machine of this offer costs that is paid for so long."""
+    rule = offer.billing
+    return billed(offer.price_per_hour, duration_ns / SECOND, rule.granularity_s, rule.minimum_s)
+
+
 def wanted(
     purchase_id: PurchaseId,
     backend: str,
@@ -61,8 +67,10 @@ def wanted(
     duration_ns: int,
     now_ns: int,
     for_id: str = "",
+    expected_ns: int | None = None,
 ) -> Purchase:
-    """A purchase as it begins, with its cost in the worst case."""
+    """A purchase as it begins, with its cost in the worst case, and as it is expected. expected_ns: so long it is
+    thought to be paid for; None: nothing says it."""
     most_per_hour = dearest(offer.price_per_hour)
     return Purchase(
         purchase_id=purchase_id,
@@ -76,6 +84,7 @@ def wanted(
         ends_at_ns=now_ns + duration_ns,
         dearest_per_hour=most_per_hour,
         reserved=worst_case(offer, most_per_hour, duration_ns),
+        forecast=None if expected_ns is None else cost_of(offer, expected_ns),
         for_id=for_id,
         is_kept=bool(for_id),
     )
@@ -100,8 +109,7 @@ def cost_until(purchase: Purchase, now_ns: int) -> Microcents:
     if not purchase.machine_id:
         return NOTHING
     begun, ended = used_ns(purchase, now_ns)
-    rule = purchase.offer.billing
-    return billed(purchase.offer.price_per_hour, (ended - begun) / SECOND, rule.granularity_s, rule.minimum_s)
+    return cost_of(purchase.offer, ended - begun)
 
 
 def entry(purchase: Purchase, earlier: Iterable[Cost], paid: Microcents, now_ns: int) -> Cost:

@@ -76,8 +76,9 @@ class Purchase:
     """One machine that is bought, from the wish to the end.
 
     account_id: whose work it takes. bought_by: the actor who asked for it. ends_at_ns: it is ended then, at the latest.
-    dearest_per_hour: the most that an hour may cost when it is asked for. reserved: its cost in the worst case. epoch:
-    of the leader that asked. seen_at_ns: when a list last showed it alive; gone_since_ns: when the first of the lists
+    dearest_per_hour: the most that an hour may cost when it is asked for. reserved: its cost in the worst case.
+    forecast: its cost as it was expected when it was wanted; None: nothing said how long its work takes. epoch: of the
+    leader that asked. seen_at_ns: when a list last showed it alive; gone_since_ns: when the first of the lists
     was asked that have shown it gone without a break. idle_since_ns: without work since; idle_ns: the same of earlier
     times. reason: why it is ended, or was not had. refused_for: the provider's. console: the last that a machine wrote
     that never joined, without secrets. for_id: the job or machine that caused it; empty: an operator did. is_kept: it
@@ -95,6 +96,7 @@ class Purchase:
     ends_at_ns: int
     dearest_per_hour: Microcents
     reserved: Microcents
+    forecast: Microcents | None = None
     epoch: int = 0
     asked_at_ns: int | None = None
     machine_id: str = ""

@@ -162,11 +162,17 @@ class RunService:
         backend: BackendRow,
         offer: MachineOffer,
         duration_ns: int,
+        expected_ns: int | None,
     ) -> str:
         """Have a run bought; returns its id. Raises Forbidden, QuotaExceeded."""
-        most_ns = min(duration_ns, port.HOURS_MAX * HOUR)
         what = self._purchases.buy_for(
-            uow, for_id=job_id, account_id=account_id, backend=backend, offer=offer, duration_ns=most_ns
+            uow,
+            for_id=job_id,
+            account_id=account_id,
+            backend=backend,
+            offer=offer,
+            duration_ns=min(duration_ns, port.HOURS_MAX * HOUR),
+            expected_ns=expected_ns,
         )
         return what.purchase_id
 

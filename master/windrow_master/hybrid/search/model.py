@@ -126,12 +126,14 @@ class Seen:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     """A place that could be bought. price_per_hour: with the operator's margin. duration_ns: for which it would be
-    bought. is_service: it runs code by itself."""
+    bought. expected_ns: for which it is thought to be paid; None: nothing says it. is_service: it runs code by
+    itself."""
 
     backend: str
     offer: MachineOffer
     price_per_hour: Microcents
     duration_ns: int
+    expected_ns: int | None = None
     is_service: bool = False
 
     @property

@@ -31,8 +31,9 @@ class Runs(Protocol):
         backend: BackendRow,
         offer: MachineOffer,
         duration_ns: int,
+        expected_ns: int | None,
     ) -> str:
-        """Have a run started; returns its id. Raises Forbidden, QuotaExceeded."""
+        """Have a run started; returns its id. expected_ns: as `Candidate` has it. Raises Forbidden, QuotaExceeded."""
 
     def drop(self, uow: UnitOfWork, run_id: str, reason: str) -> None:
         """End a run that nobody needs any more."""

@@ -13,13 +13,13 @@ from typing import Final
 
 from windrow_master.fleet.gpus import CPU_CLASS
 from windrow_master.hybrid.backends.port import MachineOffer, Wanted, machine_of
-from windrow_master.hybrid.places import memory_of, wanted_of
+from windrow_master.hybrid.places import REST_S, START_S, memory_of, wanted_of
 from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.routing import is_gpu
 from windrow_master.hybrid.search.model import Candidate
 from windrow_master.prices.offers import Kind
 from windrow_master.spec import Resources
-from windrow_proto.units import DAY, GIB, HOUR, MINUTE, Bytes, Microcents, money_text
+from windrow_proto.units import DAY, GIB, HOUR, MINUTE, SECOND, Bytes, Microcents, money_text
 
 ROUND_MAX: Final = 12
 """Places that are tried in one round."""
@@ -91,6 +91,16 @@ def duration_ns(wish: Wish, price_per_hour: Microcents, now_ns: int) -> int | No
     return min(longest_ns + AROUND_NS, LONGEST_NS) if longest_ns > 0 else None
 
 
+def expected_ns(wish: Wish, kind: Kind, *, is_service: bool) -> int | None:
+    """How long a place is thought to be paid for: its start, the work, and as long as a machine without work is kept;
+    None: nothing says how long the work takes."""
+    work_ns = wish.usual_ns or wish.limit_ns
+    if work_ns is None:
+        return None
+    around_s = 0.0 if is_service else START_S["", "spot" if kind is Kind.SPOT else ""][0] + REST_S
+    return work_ns + int(around_s * SECOND)
+
+
 def candidates(
     wish: Wish, backend: str, margin_percent: int, offers: Iterable[MachineOffer], now_ns: int, *, is_service: bool
 ) -> list[Candidate]:
@@ -101,9 +111,15 @@ def candidates(
         is_dear = asked.max_price_per_hour is not None and price > asked.max_price_per_hour
         for_ns = duration_ns(wish, price, now_ns)
         if not is_dear and for_ns is not None and fits(asked, offer) and wish.wanted.takes(offer):
-            found.append(
-                Candidate(backend=backend, offer=offer, price_per_hour=price, duration_ns=for_ns, is_service=is_service)
+            made = Candidate(
+                backend=backend,
+                offer=offer,
+                price_per_hour=price,
+                duration_ns=for_ns,
+                expected_ns=expected_ns(wish, offer.kind, is_service=is_service),
+                is_service=is_service,
             )
+            found.append(made)
     return found
 
 

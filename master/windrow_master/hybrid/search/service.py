@@ -82,6 +82,7 @@ class _What(TypedDict):
     backend: BackendRow
     offer: MachineOffer
     duration_ns: int
+    expected_ns: int | None
 
 
 class SearchService:
@@ -364,7 +365,13 @@ class SearchService:
         self._clusters.check_begins(uow, search.account_id, work.spenders, asked)
 
     def _buy(self, uow: UnitOfWork, search: Search, row: BackendRow, place: Candidate) -> str:
-        what = _What(account_id=search.account_id, backend=row, offer=place.offer, duration_ns=place.duration_ns)
+        what = _What(
+            account_id=search.account_id,
+            backend=row,
+            offer=place.offer,
+            duration_ns=place.duration_ns,
+            expected_ns=place.expected_ns,
+        )
         if place.is_service:
             return self._runs.begin(uow, job_id=search.entry_id, **what)
         return self._purchases.buy_for(uow, for_id=search.entry_id, **what).purchase_id

@@ -32,6 +32,12 @@ def is_job(entry_id: str) -> bool:
     return entry_id.startswith("job_")
 
 
+def name_of(uow: UnitOfWork, entry_id: str) -> str | None:
+    """The name of the job or machine of this id; None: it is not known any more."""
+    found = answers.find(uow, JobId(entry_id)) if is_job(entry_id) else lookup.find(uow, ClusterId(entry_id))
+    return None if found is None else found.name
+
+
 def work_of(uow: UnitOfWork, entry_id: str) -> Work | None:
     """The work of this id; None: there is none."""
     if is_job(entry_id):

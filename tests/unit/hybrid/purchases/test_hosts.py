@@ -21,9 +21,10 @@ from windrow_master.fleet.model import AdminState, Host
 from windrow_master.fleet.states import AdminEvent
 from windrow_master.hybrid.backends.port import Finding
 from windrow_master.hybrid.purchases.backends import BackendService
+from windrow_master.hybrid.purchases.controller import LOOK_EVERY_NS
 from windrow_master.hybrid.purchases.hosts import BoughtHosts
 from windrow_master.hybrid.purchases.model import Purchase
-from windrow_master.hybrid.purchases.service import LOOK_EVERY_NS, PurchaseService
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.identity.model import BUYER_ACCOUNT, JoinAnswer, JoinRequest, MemberRole
 from windrow_master.store.executors import InlineExecutor
@@ -66,7 +67,7 @@ class Market:
         for _ in range(duration_ns // LOOK_EVERY_NS):
             self.clock.advance(LOOK_EVERY_NS)
             self.backends.queue.add("cloud")
-            run(self.purchases.turn())
+            run(self.purchases.controller.turn())
 
     def token(self) -> str:
         """The join token that the last machine was given."""

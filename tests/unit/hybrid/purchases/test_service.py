@@ -35,9 +35,9 @@ from windrow_master.hybrid.backends.port import (
     Wanted,
 )
 from windrow_master.hybrid.purchases.backends import find_backend
+from windrow_master.hybrid.purchases.controller import SWEEP_EVERY_NS
 from windrow_master.hybrid.purchases.model import Purchase
 from windrow_master.hybrid.purchases.repository import PurchaseRepository
-from windrow_master.hybrid.purchases.service import SWEEP_EVERY_NS
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.identity.accounts import find_account
 from windrow_master.identity.model import Role
@@ -334,7 +334,7 @@ def test_a_project_that_may_not_buy_any_more_is_bought_nothing_though_it_was_wan
     def want(uow: UnitOfWork) -> Purchase:
         row = find_backend(uow, "cloud")
         return connected.purchases.buy_for(
-            uow, offer=offer, for_id="job_1", account_id=ACCOUNT, backend=row, duration_ns=HOUR
+            uow, offer=offer, for_id="job_1", account_id=ACCOUNT, backend=row, duration_ns=HOUR, expected_ns=None
         )
 
     def delete(uow: UnitOfWork) -> None:
@@ -389,7 +389,7 @@ def test_a_provider_that_does_not_answer_holds_up_no_other_and_is_asked_once_at_
 
     async def live() -> None:
         async with asyncio.TaskGroup() as group:
-            loop = group.create_task(purchases.run())
+            loop = group.create_task(purchases.controller.run())
             await poll_async(is_bought)
             looks = connected.cloud.calls.count("describe")
             queue.add("slow")

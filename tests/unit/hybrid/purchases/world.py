@@ -12,8 +12,9 @@ from tests.master_support import ManualClock, opened_store
 from tests.support.memory_backend import MemoryBackend, MemoryCloud, Planned, Terms
 from windrow_master.hybrid.backends.port import Finding
 from windrow_master.hybrid.purchases.backends import BackendService
+from windrow_master.hybrid.purchases.controller import LOOK_EVERY_NS
 from windrow_master.hybrid.purchases.model import Caps, Purchase, Rules
-from windrow_master.hybrid.purchases.service import LOOK_EVERY_NS, PurchaseService
+from windrow_master.hybrid.purchases.service import PurchaseService
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.identity.accounts import ensure_own
 from windrow_master.identity.model import Principal, Role
@@ -111,7 +112,7 @@ class World:
         """Let time pass, and the loop look."""
         self.clock.advance(after_ns)
         self.backends.queue.add("cloud")
-        run(self.purchases.turn())
+        run(self.purchases.controller.turn())
 
     def turns(self, duration_ns: int) -> None:
         """Look every 15 s for so long."""

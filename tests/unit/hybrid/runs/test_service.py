@@ -85,7 +85,7 @@ class World(SearchWorld):
         self.objects, self.plain = Addressed(self.folder), Plain()
         self.said = Said(self.cloud, self.clock)
         self.backends._open_backend = lambda *_given: self.said
-        hosts: Any = self.purchases._hosts
+        hosts: Any = self.purchases.controller._hosts
         hosts.start_run = lambda *_given: ""
         files = JobFiles(self.objects, self.inside)
         own: Any = files, self.plain, Orders(self.objects), SealKey.of(self.signing), RunCharges(self.market.market)

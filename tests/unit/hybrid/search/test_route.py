@@ -16,12 +16,20 @@ from windrow_master.hybrid.purchases.service import place_at
 from windrow_master.hybrid.purchases.states import State
 from windrow_master.hybrid.search.decide import decide, paused, seen_of, tried, tried_now
 from windrow_master.hybrid.search.model import Candidate, Doing, Search, Seen, Subject, TryState
-from windrow_master.hybrid.search.route import AROUND_NS, ROUND_MAX, Wish, candidates, duration_ns, in_order
+from windrow_master.hybrid.search.route import (
+    AROUND_NS,
+    ROUND_MAX,
+    Wish,
+    candidates,
+    duration_ns,
+    expected_ns,
+    in_order,
+)
 from windrow_master.jobs.model import AttemptPlace, JobRequest
 from windrow_master.prices.offers import Kind
 from windrow_proto.errors import QuotaExceeded
 from windrow_proto.ids import AccountId, HostId
-from windrow_proto.units import GIB, HOUR, MINUTE, Bytes, Microcents, parse_money
+from windrow_proto.units import GIB, HOUR, MINUTE, SECOND, Bytes, Microcents, parse_money
 
 ACCOUNT = AccountId("account_1")
 NOW = 10**18
@@ -142,6 +150,23 @@ def test_a_machine_is_bought_for_as_long_as_the_work_runs_and_the_budget_pays(
 ) -> None:
     found = duration_ns(replace(wish(), **changes), parse_money("1"), NOW)  # type: ignore[arg-type]  # its fields
     assert found == (None if hours is None else int(hours * HOUR) + AROUND_NS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "kind", "is_service", "seconds"),
+    [
+        ({}, Kind.ON_DEMAND, False, None),
+        ({"limit_ns": 2 * HOUR}, Kind.ON_DEMAND, False, 7_200 + 300 + 300),
+        ({"limit_ns": 2 * HOUR, "usual_ns": HOUR}, Kind.ON_DEMAND, False, 3_600 + 300 + 300),
+        ({"usual_ns": HOUR}, Kind.SPOT, False, 3_600 + 360 + 300),
+        ({"usual_ns": HOUR}, Kind.SPOT, True, 3_600),
+    ],
+)
+def test_a_place_is_expected_to_be_paid_for_while_the_work_starts_runs_and_is_found_to_be_over(
+    changes: dict[str, int], kind: Kind, is_service: bool, seconds: int | None
+) -> None:
+    found = expected_ns(replace(wish(), **changes), kind, is_service=is_service)  # type: ignore[arg-type]  # its fields
+    assert found == (None if seconds is None else seconds * SECOND)
 
 
 prices = st.integers(0, 5 * 10**8).map(Microcents)

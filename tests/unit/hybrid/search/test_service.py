@@ -76,6 +76,17 @@ async def test_an_interrupted_job_goes_on_where_nobody_takes_it_back_and_uses_no
         assert moved.endswith("now at cloud eu-central-1a, m7i.xlarge (0.2016 USD an hour): its host will be gone")
 
 
+async def test_the_cost_of_a_machine_is_forecast_by_what_is_known_of_its_job(tmp_path: Path) -> None:
+    async with world(tmp_path) as w:
+        for limit_ns in (None, 2 * HOUR):
+            await w.submit(backend="cloud", max_duration_ns=limit_ns)
+        await w.turn(4)
+        unknown, known = await w.bought()
+        assert unknown.forecast is None
+        assert known.forecast is not None
+        assert known.forecast == known.offer.price_per_hour * (2 * 3_600 + 600) // 3_600 < known.reserved
+
+
 async def test_where_no_place_is_had_it_waits_and_all_are_tried_anew_after_a_pause(tmp_path: Path) -> None:
     planned = Planned(is_stale=False)
     planned.then("provision", Fault.CAPACITY, Fault.QUOTA)

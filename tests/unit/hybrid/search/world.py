@@ -117,7 +117,7 @@ class World(jobs_world.World):
             self.clock.advance(after_ns)
             for name in ("cloud", "service"):
                 self.backends.queue.add(name)
-            await self.purchases.turn()
+            await self.purchases.controller.turn()
             for _ in range(2):  # what one loop tells another is heard
                 await self.tick()
                 await self.market.queue.tick()
