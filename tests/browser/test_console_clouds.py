@@ -8,6 +8,8 @@ from playwright.async_api import Page, expect
 from tests.browser.axe import axe_source, violations
 from tests.browser.pretend_clouds import add_clouds, add_job_elsewhere
 from tests.browser.pretend_master import Served
+from tests.browser.pretend_queue import job_id, queued
+from tests.browser.pretend_rental import job_of
 from tests.browser.test_console_states import signed_in
 from tests.browser.width import DESK, PHONE, wider_than_window
 
