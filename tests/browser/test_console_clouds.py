@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from playwright.async_api import Page, expect
 
@@ -250,7 +251,7 @@ async def test_a_job_that_waits_for_a_bought_machine_names_its_backend_and_no_ho
         "A machine is being bought at aws eu-central-1b (g5.xlarge, spot, 0.42 USD an hour): asked 42 s ago, it boots."
     )
     job = job_id(21)
-    more = {"elsewhere": bought, "summary": f"1st in the queue: {bought}", "why": why, "estimate": None}
+    more: Any = {"elsewhere": bought, "summary": f"1st in the queue: {bought}", "why": why, "estimate": None}
     served.world.queued.append(queued(job, "train", 1, **more))
     served.world.jobs.append(job_of(job, {"name": "train", "argv": ["x"], "backend": "aws"}) | {"tries": []})
     await signed_in(page, served, f"/jobs/{job}")

@@ -16,9 +16,8 @@ from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.hybrid.search.model import Search, Try, TryState
 from windrow_master.hybrid.search.repository import SearchRepository
-from windrow_master.jobs.model import NO_CLUSTER, Attempt, AttemptPlace
+from windrow_master.jobs.model import NO_CLUSTER, Attempt, AttemptPlace, JobState
 from windrow_master.jobs.repository import JobRepository
-from windrow_master.jobs.states import JobState
 from windrow_master.placement.model import Weights
 from windrow_master.placement.plan import weigh
 from windrow_master.queue.estimate import clock_text
@@ -180,12 +179,13 @@ async def test_a_job_for_which_a_machine_is_bought_waits_for_that_and_for_no_hos
 async def test_a_job_that_runs_as_a_run_says_so(busy: Busy) -> None:
     site = busy.site
     (job,) = (await site.client.post("/api/v1/jobs", json={"argv": ["x"], "name": "train"})).json()["jobs"]
-    run = Attempt(cluster_id=NO_CLUSTER, began_at_ns=site.clock.wall_ns(), place=place(is_service=True, run_id="r"))
+    there = place(is_service=True, run_id="r")
+    run = Attempt(cluster_id=NO_CLUSTER, began_at_ns=site.clock.wall_ns(), place=there)
 
     def start(uow: Any) -> None:
         known = uow[JobRepository].get(job["id"])
         uow[JobRepository].save(replace(known, state=JobState.RUNNING, attempts=(run,)))
-        tried = Try(number=1, place=run.place, offer_id="o", state=TryState.USED, at_ns=0, since_ns=0)
+        tried = Try(number=1, place=there, offer_id="o", state=TryState.USED, at_ns=0, since_ns=0)
         uow[SearchRepository].save(Search(entry_id=job["id"], account_id=known.account_id, tries=(tried,), tried=1))
 
     site.write(start)

@@ -32,7 +32,7 @@ ASKED = JobRequest(argv=("x",), backend="aws", spot=True)
 def search(state: TryState, place: AttemptPlace = PLACE, **more: Any) -> Search:
     """One whose last try was begun a minute ago."""
     first = replace(PLACE, zone="eu-central-1a", purchase_id="purchase_1")
-    at = {"at_ns": NOW - MINUTE, "since_ns": NOW - MINUTE}
+    at: dict[str, Any] = {"at_ns": NOW - MINUTE, "since_ns": NOW - MINUTE}
     tries = (
         Try(number=1, place=first, offer_id="a", state=TryState.FAILED, said="no capacity.", **at),
         Try(number=2, place=place, offer_id="b", state=state, **at),
