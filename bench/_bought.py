@@ -6,9 +6,9 @@ from typing import Final
 
 from windrow_master.hybrid.backends.port import Machine, MachineOffer, MachineState, PurchaseId
 from windrow_master.hybrid.purchases import costs
+from windrow_master.hybrid.purchases.controller import LOOK_EVERY_NS
 from windrow_master.hybrid.purchases.decide import Effect, Look, begun, decide, moved
 from windrow_master.hybrid.purchases.model import NOTHING, Purchase, Rules
-from windrow_master.hybrid.purchases.service import LOOK_EVERY_NS
 from windrow_master.hybrid.purchases.states import Event, State
 from windrow_proto.ids import AccountId, HostId
 from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents

@@ -135,7 +135,7 @@ def add_clouds(world: World) -> None:
     ]
     host = "host_019a0000-0000-7000-8000-000000000001"
     gone: Json = {"ended_at": at(9_000), "paid": "1.85", "billed_seconds": 12_840, "idle_seconds": 600}
-    for_job = {"for_id": f"job_019a0000-3333-7000-8000-{70:012d}", "for_name": "train"}
+    for_job: Json = {"for_id": f"job_019a0000-3333-7000-8000-{70:012d}", "for_name": "train"}
     world.purchases += [
         purchase(6, "serving", host_id=host, host="bought-1a2b", **for_job, forecast="1.30"),
         purchase(5, "booting", spent="0.02"),

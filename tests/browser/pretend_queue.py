@@ -30,6 +30,7 @@ REFUSAL: Json = {
 """Why these jobs find no place, and what they would find one with."""
 HERE = ["It runs on workbench: of 3 hosts that fit, this one has the highest score, 9,120.", "It costs 0.08 per hour."]
 HELD = "gpu-7 would do: it is held by train-bert, until about 14:10 UTC."
+ELSEWHERE = ["A host of this market that has room for it first starts it, and the machine is ended."]
 STARTS = "It is expected to start at 14:20 UTC ± 6 min."
 
 
@@ -61,6 +62,7 @@ def queued(entry_id: str, name: str, place: int | None, account_id: str = OWN, *
         "place": place,
         "summary": why if place is None else "In the queue, starts 14:20 UTC ± 6 min",
         "why": why,
+        "elsewhere": None,
         "estimate": estimate,
         "factors": {
             "priority_class": 1,
@@ -172,7 +174,9 @@ def explain_routes(app: FastAPI, world: World) -> None:
             "is_recorded": entry is None,
             "otherwise": None,
             "not_yet": [] if entry is None else [entry["why"], HELD, *([STARTS] if entry["estimate"] else [])],
-            "changes": [] if entry is None else [f"{REFUSAL['ways'][0]['text']}."],
+            "changes": []
+            if entry is None
+            else [*(ELSEWHERE if entry["elsewhere"] else ()), f"{REFUSAL['ways'][0]['text']}."],
             "decision": decision(world, wanted) if wanted in world.clusters else None,
             "queue": entry,
             "refusal": REFUSAL if entry else None,

@@ -321,6 +321,12 @@ def job_routes(app: FastAPI, world: World) -> None:
         world.queued = [one for one in world.queued if one["id"] != job_id]
         return found
 
+    @app.post("/api/v1/jobs/{job_id}/requeue")
+    async def requeue(job_id: str) -> Json:
+        found = next(one for one in world.jobs if one["id"] == job_id)
+        found.update(state="Queued", reason="it was put back into the queue")
+        return found
+
 
 def job_of(job_id: str, body: Json) -> Json:
     return {

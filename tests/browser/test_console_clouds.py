@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from playwright.async_api import Page, expect
 
 from tests.browser.axe import axe_source, violations
 from tests.browser.pretend_clouds import add_clouds, add_job_elsewhere
 from tests.browser.pretend_master import Served
+from tests.browser.pretend_queue import job_id, queued
+from tests.browser.pretend_rental import job_of
 from tests.browser.test_console_states import signed_in
 from tests.browser.width import DESK, PHONE, wider_than_window
 
@@ -237,3 +240,35 @@ async def test_a_job_that_ran_elsewhere_shows_each_try_and_the_place_and_cost_of
     await page.set_viewport_size(PHONE)
     assert not await wider_than_window(page)
     assert [one for one in await violations(page, axe) if "Loading" not in one] == []
+
+
+async def test_a_job_that_waits_for_a_bought_machine_names_its_backend_and_no_host_here(
+    page: Page, pretend: Pretend
+) -> None:
+    served = pretend()
+    bought = "a machine is being bought at aws eu-central-1b"
+    why = (
+        "A machine is being bought at aws eu-central-1b (g5.xlarge, spot, 0.42 USD an hour): asked 42 s ago, it boots."
+    )
+    job = job_id(21)
+    more: Any = {"elsewhere": bought, "summary": f"1st in the queue: {bought}", "why": why, "estimate": None}
+    served.world.queued.append(queued(job, "train", 1, **more))
+    served.world.jobs.append(job_of(job, {"name": "train", "argv": ["x"], "backend": "aws"}) | {"tries": []})
+    await signed_in(page, served, f"/jobs/{job}")
+    waits = page.get_by_role("region", name="Why it waits")
+    await expect(waits.get_by_role("heading")).to_have_text(f"1st in the queue: {bought}")
+    await expect(waits).to_contain_text("asked 42 s ago, it boots.")
+    await expect(waits).to_contain_text("A host of this market that has room for it first starts it")
+    await page.goto(f"{served.url}/queue")
+    await expect(page.get_by_role("row").filter(has_text="train")).to_contain_text("being bought at aws")
+
+
+async def test_a_job_that_runs_is_put_back_into_the_queue_once_that_is_confirmed(page: Page, pretend: Pretend) -> None:
+    served, dialog = pretend(), page.get_by_role("dialog")
+    add_clouds(served.world)
+    await signed_in(page, served, f"/jobs/{add_job_elsewhere(served.world)}")
+    await page.get_by_role("button", name="Requeue").click()
+    await expect(dialog).to_contain_text("goes on from its newest checkpoint")
+    await dialog.get_by_role("button", name="Requeue the job").click()
+    await expect(page.get_by_text("train is back in the queue")).to_be_visible()
+    await expect(page.get_by_role("button", name="Requeue")).to_have_count(0)

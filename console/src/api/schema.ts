@@ -3802,7 +3802,9 @@ export interface QueuedOut {
   summary: string;
   /** Why it still waits */
   why: string;
-  /** Null: nothing is known yet */
+  /** `a machine is being bought at aws eu-central-1a`; null: nothing is done there */
+  elsewhere: string | null;
+  /** On a host of this market; null: nothing is known, or a place is bought */
   estimate: EstimateOut | null;
   factors: FactorsOut;
   /** What it asks for: `2 x (8 GPUs, 64 CPUs)` */

@@ -18,6 +18,8 @@ import type { Parcel } from "../folders/reading.ts";
 import { SendingProblem, sendFiles } from "../folders/sending.tsx";
 import { isRenter, mayEnd } from "../identity/rights.ts";
 import { SharePanel, useReach } from "../identity/SharePanel.tsx";
+import { useChange } from "../parts/change.ts";
+import { FormDialog } from "../parts/FormDialog.tsx";
 import { amount, bytes, DASH, duration, plain, took, words } from "../parts/format.ts";
 import { DownloadIcon } from "../parts/icons.tsx";
 import { AskBeforeLeaving } from "../parts/Leaving.tsx";
@@ -191,20 +193,47 @@ function Actions({ job }: { job: Job }) {
     onSuccess: (made) => void navigate({ to: "/jobs/$jobId", params: { jobId: made.id } }),
     onError: told,
   });
-  return isOver(job) ? (
-    <Button loading={again.isPending} onClick={() => again.mutate()}>
-      Run again
-    </Button>
-  ) : (
-    <Button
-      color="red"
-      variant="light"
-      loading={cancel.isPending}
-      disabled={job.state === "Checkpointing"}
-      onClick={() => cancel.mutate()}
-    >
-      Cancel
-    </Button>
+  const [asks, ask] = useState(false);
+  if (isOver(job))
+    return (
+      <Button loading={again.isPending} onClick={() => again.mutate()}>
+        Run again
+      </Button>
+    );
+  return (
+    <>
+      {(job.state === "Starting" || job.state === "Running") && (
+        <Button variant="default" onClick={() => ask(true)}>
+          Requeue
+        </Button>
+      )}
+      <Button
+        color="red"
+        variant="light"
+        loading={cancel.isPending}
+        disabled={job.state === "Checkpointing"}
+        onClick={() => cancel.mutate()}
+      >
+        Cancel
+      </Button>
+      {asks && <Requeue job={job} close={() => ask(false)} />}
+    </>
+  );
+}
+
+function Requeue({ job, close }: { job: Job; close: () => void }) {
+  const word = useJobWord(job);
+  const path = `/jobs/${encodeURIComponent(job.id)}/requeue`;
+  const lists = [{ queryKey: ["job", job.id] }, { queryKey: ["jobs"] }, { queryKey: ["queue"] }];
+  const act = useChange(() => post(path), { lists, said: `${plain(job.name)} is back in the queue`, close });
+  return (
+    <FormDialog title={`Requeue ${plain(job.name)}`} close={close} act={act} ready submit="Requeue the job">
+      <Text size="sm">
+        This attempt ends, and the job waits for a place again. It goes on from its newest checkpoint, and uses up no
+        retry. Work since that checkpoint is lost.
+      </Text>
+      <Same method="POST" path={path} command={`windrow job requeue ${word}`} />
+    </FormDialog>
   );
 }
 

@@ -18,7 +18,7 @@ import { Panel, Reasons } from "../parts/page.tsx";
 import { Same } from "../parts/Same.tsx";
 import { useNow, When } from "../parts/state.tsx";
 import { EntryButtons } from "./EntryActs.tsx";
-import { changedRequest, classText, heldHosts, isRepeatable, standingText, whyText } from "./queue.ts";
+import { changedRequest, classText, heldHosts, isRepeatable, otherWays, standingText, whyText } from "./queue.ts";
 import { WhyNot } from "./WhyHere.tsx";
 
 type Way = Told["ways"][number];
@@ -55,6 +55,7 @@ function WhyWaits({ entry, refusal, use }: Props) {
   const told = useQuery({ ...explain(entry?.id ?? ""), enabled: entry !== null }).data;
   const refused = refusal ?? told?.refusal;
   const held = heldHosts(told);
+  const ways = otherWays(told);
   const pick = use && {
     use: (changes: Way["changes"]) => {
       const way = refused?.ways.find((one) => one.changes === changes);
@@ -72,6 +73,14 @@ function WhyWaits({ entry, refusal, use }: Props) {
           <>
             <Text size="sm">{whyText(entry.why)}</Text>
             {held.length > 0 && <Reasons reasons={held} />}
+            {ways.length > 0 && (
+              <div>
+                <Text size="sm" fw={600}>
+                  What would change it
+                </Text>
+                <Reasons reasons={ways} />
+              </div>
+            )}
             <Text size="sm" className="wr-quiet">
               {classText(entry)} · submitted <When at={entry.submitted_at} /> ·{" "}
               <Link className="wr-link wr-underlined" to="/queue">

@@ -48,6 +48,7 @@ export function startText(estimate: Queued["estimate"], nowMs: number): string {
 export function standingText(entry: Queued, nowMs: number): string {
   if (entry.state !== "ready") return stateName(entry.state);
   const place = entry.place === null ? "In the queue" : `${ordinal(entry.place)} in the queue`;
+  if (entry.elsewhere) return `${place}: ${plain(entry.elsewhere)}`;
   return entry.estimate ? `${place}, starts ${startText(entry.estimate, nowMs)}` : `${place}, start not known yet`;
 }
 
@@ -60,6 +61,10 @@ export function whyText(why: string): string {
 /** The hosts that would do and what holds each: between the reason and the expected start, which stand elsewhere. */
 export const heldHosts = (told: Explained | undefined): string[] =>
   told?.queue ? told.not_yet.slice(1, told.queue.estimate ? -1 : undefined) : [];
+
+/** What would change it, beside the changes of its request, which stand elsewhere. */
+export const otherWays = (told: Explained | undefined): string[] =>
+  told ? told.changes.slice(0, told.changes.length - (told.refusal?.ways.length ?? 0)) : [];
 
 /** The part of the estimates that held. */
 export const heldText = ({ estimates_held, estimates_scored }: QueueList): string =>

@@ -53,7 +53,7 @@ function Place({ one, isChosen, use }: { one: Recommendation; isChosen: boolean;
         {[
           isChosen ? "recommended" : null,
           `starts in ${soon(one.availability.wait_seconds.p50)}`,
-          one.usable ? null : one.buys ? "a machine is bought" : "not connected",
+          one.usable ? null : one.buys ? `bought at ${plain(one.buys)}` : "not connected",
         ]
           .filter(Boolean)
           .join(" · ")}

@@ -20,16 +20,20 @@ from windrow_master.api.refusals import RefusalOut
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
 from windrow_master.clusters.model import ClusterPhase, ClusterRequest
+from windrow_master.hybrid.search import words
+from windrow_master.hybrid.search.model import Search, TryState
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.identity.object_shares import Level
-from windrow_master.jobs.model import JobId, JobState
+from windrow_master.jobs.model import AttemptPlace, JobId, JobState
 from windrow_master.jobs.request import cluster_request
-from windrow_master.jobs.states import PLACEABLE
+from windrow_master.jobs.states import FINAL, PLACEABLE
 from windrow_master.placement import reasons
 from windrow_master.placement.model import Decision, Refusal
 from windrow_master.queue.backfill import Holder
 from windrow_master.queue.estimate import clock_text
+from windrow_master.queue.order import Waits
+from windrow_master.spec import Elsewhere
 from windrow_proto.errors import NotFound, WindrowError
 from windrow_proto.ids import AccountId, ClusterId, HostId
 
@@ -89,15 +93,22 @@ async def explain(
     if host is not None:
         there, is_recorded = await _not_there(services, principal, subject, decision, host_of(services, host))
     holders = await _held(services, principal, _holders(services, subject)[:HOLDERS_MAX])
+    search, now_ns = await services.searches.find(entry_id), services.clock.wall_ns()
+    bought = _bought(subject, search)
+    decided_ns = subject.began_ns if record is None and bought else None if record is None else record[0]
+    waits = queued is not None and queued["state"] == Waits.READY
     return ExplainOut.of(
         subject,
-        decided_at=None if record is None else time_or_none(record[0]),
-        here=[] if decision is None else list(reasons.here(decision)),
+        decided_at=None if decided_ns is None else time_or_none(decided_ns),
+        here=[*bought, *([] if decision is None else reasons.here(decision))],
         not_there=there or None,
         is_recorded=is_recorded,
         otherwise=None if weights is None or decision is None else reasons.with_weights(decision, weights),
-        not_yet=[] if queued is None else [queued["why"], *holders, *_start(queued)],
-        changes=[] if refusal is None else [f"{way.text}." for way in refusal.ways],
+        not_yet=[] if queued is None else [queued["why"], *holders, *_start(queued, search, now_ns)],
+        changes=[
+            *(words.changes(search, subject.asked, now_ns) if search is not None and waits else ()),
+            *([] if refusal is None else [f"{way.text}." for way in refusal.ways]),
+        ],
         decision=None if decision is None else explanation_json(decision),
         queue=queued,
         refusal=None if refusal is None else RefusalOut.of(refusal),
@@ -106,7 +117,8 @@ async def explain(
 
 @dataclass(frozen=True, slots=True)
 class _Subject:
-    """The job or machine that is asked about. cluster_id: where it runs or ran last; None: nowhere yet."""
+    """The job or machine that is asked about. cluster_id: where it runs or ran last; None: nowhere yet. asked: where
+    else it may run. place, began_ns: of the last attempt of a job that runs or is over; None: of this market."""
 
     id: str
     kind: str
@@ -117,17 +129,23 @@ class _Subject:
     waits: bool
     cluster_id: ClusterId | None
     refusal: Refusal | None
+    asked: Elsewhere
+    place: AttemptPlace | None = None
+    began_ns: int | None = None
+    is_over: bool = False
 
 
 async def _subject(services: Services, principal: Principal, entry_id: str) -> _Subject:
     if entry_id.startswith("job_"):
         view = await services.jobs.get(principal, JobId(entry_id))
         job, waits = view.job, view.job.state in PLACEABLE or view.job.state is JobState.SUBMITTED
-        last = job.attempts[-1].cluster_id if job.attempts and not waits else None
-        where = None if last is None else ClusterId(last)
+        last = job.attempts[-1] if job.attempts and not waits else None
+        where = None if last is None else last.cluster_id or None
+        place, began_ns = (None, None) if last is None else (last.place, last.began_at_ns)
         name = label(job.name, job.array_index if job.request.array_size else None)
         about = (entry_id, "job", name, job.state.value, job.account_id)
-        return _Subject(*about, cluster_request(job), waits, where, view.refusal)
+        there = (job.request, place, began_ns, job.state in FINAL)
+        return _Subject(*about, cluster_request(job), waits, where, view.refusal, *there)
     cluster = (await services.clusters.get(principal, ClusterId(entry_id))).cluster
     waits, refusal = cluster.phase in (ClusterPhase.REQUESTED, ClusterPhase.QUEUED), None
     if waits:
@@ -135,7 +153,7 @@ async def _subject(services: Services, principal: Principal, entry_id: str) -> _
             refusal = await services.clusters.refusal(cluster.account_id, cluster.request)
     where = None if waits else cluster.cluster_id
     shown = (entry_id, "machine", cluster.name, cluster.phase.value, cluster.account_id)
-    return _Subject(*shown, cluster.request, waits, where, refusal)
+    return _Subject(*shown, cluster.request, waits, where, refusal, cluster.request)
 
 
 async def _record(services: Services, principal: Principal, subject: _Subject) -> tuple[int, Decision] | None:
@@ -143,6 +161,14 @@ async def _record(services: Services, principal: Principal, subject: _Subject) -
         with suppress(NotFound):  # it is kept for some time only
             return await services.clusters.explain(principal, subject.cluster_id)
     return None
+
+
+def _bought(subject: _Subject, search: Search | None) -> list[str]:
+    """Why it runs at a place that was bought, where it does."""
+    tries, place = () if search is None else search.tries, subject.place
+    if place is None and subject.kind == "machine" and not subject.waits:
+        place = next((one.place for one in reversed(tries) if one.state is TryState.USED), None)
+    return [] if place is None else words.here(place, tries, subject.asked, is_over=subject.is_over)
 
 
 async def _not_there(
@@ -182,6 +208,8 @@ def _held_text(one: Holder, names: Mapping[str, str], now_ns: int) -> str:
     return f"{host} would do: it is held by {who}, {until}."
 
 
-def _start(queued: Mapping[str, Any]) -> list[str]:
+def _start(queued: Mapping[str, Any], search: Search | None, now_ns: int) -> list[str]:
+    if search is not None and search.open_try is not None:
+        return words.start(search, now_ns)
     estimate = queued["estimate"]
     return [] if estimate is None else [f"It is expected to start at {estimate['words']}."]

@@ -10,6 +10,7 @@ from pydantic import Field
 from windrow_master.api.answers import Money, Out, Read, Time
 from windrow_master.api.auth import Reach
 from windrow_master.api.deps import Asking, Services, Serving
+from windrow_master.api.queue_routes import standing_json
 from windrow_master.api.route import Routes
 from windrow_master.api.telemetry_routes import Point
 from windrow_master.clusters import lookup as cluster_lookup
@@ -127,7 +128,10 @@ async def job_findings(
     """The same of an attempt of a job."""
     _, tried, workloads = await services.jobs.placed(principal, JobId(job_id), attempt)
     if tried is None:
-        return _nothing("No attempt of this job has begun yet.")
+        queued = await standing_json(services, principal, job_id)
+        return _nothing(f"No attempt of this job has begun yet. {'' if queued is None else queued['why']}".rstrip())
+    if tried.run_id:
+        return _nothing(f"It is a run at {tried.where}. What holds its GPUs back is not measured there: see its log.")
     cluster = await services.store.read(lambda uow: cluster_lookup.find(uow, tried.cluster_id))
     price = Microcents(0) if cluster is None else cluster.price_per_hour
     return await _found(

@@ -1,6 +1,7 @@
 """Route of the queue, and the shape of an entry as jobs and clusters show it while they wait."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 from zlib import crc32
 
@@ -13,6 +14,7 @@ from windrow_master.api.event_names import as_told
 from windrow_master.api.paging import Cursor, Limit, page, read_cursor
 from windrow_master.api.route import Routes
 from windrow_master.api.services import Services
+from windrow_master.hybrid.search.words import Told
 from windrow_master.identity.decide import Permission
 from windrow_master.identity.model import Principal
 from windrow_master.identity.people_lookup import name_of
@@ -83,7 +85,13 @@ class QueuedOut(Out):
     ]
     summary: Annotated[str, Field(description="`3rd in the queue, starts 14:20 UTC ± 6 min`")]
     why: Annotated[str, Field(description="Why it still waits")]
-    estimate: Annotated[EstimateOut | None, Field(description="Null: nothing is known yet")]
+    elsewhere: Annotated[
+        str | None, Field(description="`a machine is being bought at aws eu-central-1a`; null: nothing is done there")
+    ]
+    estimate: Annotated[
+        EstimateOut | None,
+        Field(description="On a host of this market; null: nothing is known, or a place is bought"),
+    ]
     factors: FactorsOut
     asks: Annotated[
         str,
@@ -137,32 +145,39 @@ def queued_tag(queued: Mapping[str, Any] | None) -> str:
 async def queued_json(services: Services, principal: Principal, found: Sequence[Standing]) -> list[dict[str, Any]]:
     """These entries as the caller may see them."""
 
-    def read(uow: UnitOfWork) -> tuple[list[str], dict[str, str | None]]:
-        elsewhere = services.searches.words(uow, [one.entry.entry_id for one in found])
-        whys = [elsewhere.get(one.entry.entry_id, one.why) for one in found]
+    def read(uow: UnitOfWork) -> tuple[list[str], dict[str, str | None], Mapping[str, Told]]:
+        ready = [one.entry.entry_id for one in found if one.state is Waits.READY]
+        elsewhere = services.searches.told(uow, ready)
+        whys = [elsewhere[one.entry.entry_id].why if one.entry.entry_id in elsewhere else one.why for one in found]
         texts = [text for one, why in zip(found, whys, strict=True) for text in (why, one.entry.held_by)]
         projects = {one.entry.leaf: name_of(uow, one.entry.leaf) for one in found}
-        return as_told(services, uow, principal, texts), projects
+        return as_told(services, uow, principal, texts), projects, elsewhere
 
-    told, projects = await services.store.read(read) if found else ([], {})
-    return [
-        QueuedOut.of(
-            one,
+    told, projects, elsewhere = await services.store.read(read) if found else ([], {}, {})
+    shown = list[dict[str, Any]]()
+    for one, why, held_by in zip(found, told[::2], told[1::2], strict=True):
+        there = elsewhere.get(one.entry.entry_id)
+        entry = replace(one, estimate=None) if there is not None and there.has_place else one
+        made = QueuedOut.of(
+            entry,
             kind="job" if one.entry.entry_id.startswith("job_") else "machine",
             project=projects[one.entry.leaf],
             why=why,
+            elsewhere=None if there is None else there.short,
             held_by=held_by or None,
-            summary=_summary(one, why),
+            summary=_summary(entry, why, there),
         )
-        for one, why, held_by in zip(found, told[::2], told[1::2], strict=True)
-    ]
+        shown.append(made)
+    return shown
 
 
-def _summary(one: Standing, why: str) -> str:
-    """Its place and its start, or why it has none."""
+def _summary(one: Standing, why: str, there: Told | None) -> str:
+    """Its place and its start, or why it has none. there: what happens elsewhere for it."""
     if one.state is not Waits.READY:
         return why
     start = f"{ordinal(one.place)} in the queue" if one.place else "In the queue"
+    if there is not None:
+        return f"{start}: {there.short}"
     return (
         f"{start}, starts {one.estimate.words}" if one.estimate is not None else f"{start}, its start is not known yet"
     )

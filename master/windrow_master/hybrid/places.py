@@ -13,17 +13,23 @@ from statistics import quantiles
 from typing import Final
 
 from windrow_master.fleet import gpus
+from windrow_master.hybrid.backends.port import MachineOffer
 from windrow_master.hybrid.model import Resource, ResourceStatus, ResourceType
+from windrow_master.hybrid.purchases.costs import with_margin
 from windrow_master.hybrid.purchases.model import Rules
 from windrow_master.hybrid.routing import Place, Where, Work, is_gpu
+from windrow_master.hybrid.runs import modal_prices
+from windrow_master.hybrid.runs.port import HOURS_MAX
 from windrow_master.market.model import Offer as MarketOffer
 from windrow_master.prices.book import Listed, PriceBook, State
 from windrow_master.prices.offers import Kind
 from windrow_master.prices.offers import Offer as BookOffer
-from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
+from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, SECOND, Microcents
 
 NOT_CONNECTED: Final = "not connected: this market cannot start work there"
 BOUGHT: Final = "a machine is bought for it, at {name}"
+RUN: Final = "a run is started for it, at {name}"
+RUN_NOTE: Final = "{cpus} processors and {gib:g} GiB are in this price; it ends after {hours} h, and goes on elsewhere"
 OF_ANOTHER: Final = "Its host belongs to another account; what can be rented of it is in its tier."
 NOT_BOUND: Final = "not connected: no host is bound to this resource"
 
@@ -43,12 +49,13 @@ REST_S: Final = Rules().rest_ns / SECOND
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """A backend where the project that asks may buy machines. kind: as SELLERS has it. region: its only one; empty:
-    any."""
+    """A backend where the project that asks may buy. kind: as SELLERS has it, or of a service that runs code. region:
+    its only one; empty: any. margin_percent: the operator's, in what its work pays."""
 
     name: str
     kind: str
     region: str
+    margin_percent: int = 0
 
 
 STARTS_LEAST: Final = 5
@@ -206,14 +213,67 @@ def book_places(
     reason is told. Of a connected backend in place of its provider: what is sold in its region. bought: the start times
     of machines that were bought there, as `waits_of` has them."""
     groups: dict[tuple[str, Kind, str], list[Listed]] = defaultdict(list)
+    margins = {one.name: one.margin_percent for one in connected}
+    runs = list(run_places(book, today, work, connected))
+    yield from runs
+    run_at = {place.provider for place in runs}
     for listed in book.find(today):
+        if listed.offer.provider.name in run_at:
+            continue
         if (listed.offer.gpu == gpus.CPU_CLASS) == (work.gpus == 0):
             for name in _buys(listed.offer, connected) or ("",):
                 groups[listed.offer.provider.name, listed.offer.kind, name].append(listed)
     sold = {(provider, kind) for provider, kind, name in groups if name}
     for (provider, kind, name), group in groups.items():
         if name or (provider, kind) not in sold:
-            yield _book_place(min(group, key=lambda listed: _misses(listed, work)), bought, name)
+            best = min(group, key=lambda listed: _misses(listed, work))
+            yield _book_place(best, bought, name, margins.get(name, 0))
+
+
+def run_places(book: PriceBook, today: date, work: Work, connected: Sequence[Connected]) -> Iterator[Place]:
+    """Of each connected service that runs code the cheapest offer that fits, or the one that comes closest."""
+    offers = [one for one in modal_prices.offers_of(book, today) if bool(one.gpu_count) == (work.gpus > 0)]
+    for backend in connected if offers else ():
+        if backend.kind == modal_prices.PROVIDER:
+            yield _run_place(min(offers, key=lambda one: _lacks(one, work)), backend)
+
+
+def _lacks(offer: MachineOffer, work: Work) -> tuple[bool, int, float, int, Microcents]:
+    """What an offer of a run lacks, the gravest first, then its price."""
+    return (
+        work.gpu is not None and work.gpus > 0 and not is_gpu(offer.gpu, work.gpu),
+        max(0, work.gpus - offer.gpu_count),
+        max(0.0, (work.gpu_memory_gib or 0.0) - (memory_of(offer.gpu) or 0.0)) if work.gpus else 0.0,
+        max(0, work.cpus - offer.cpus),
+        offer.price_per_hour,
+    )
+
+
+def _run_place(offer: MachineOffer, backend: Connected) -> Place:
+    is_spot = offer.kind is Kind.SPOT
+    return Place(
+        backend=f"{backend.name}/{offer.kind}",
+        buys=backend.name,
+        where=Where.ELSEWHERE,
+        resource_type=ResourceType.CLOUD,
+        provider=modal_prices.PROVIDER,
+        offer=offer.offer_id,
+        gpu=offer.gpu or gpus.CPU_CLASS,
+        gpu_count=offer.gpu_count,
+        gpu_memory_gib=memory_of(offer.gpu),
+        cpus=offer.cpus,
+        per_hour=with_margin(offer.price_per_hour, backend.margin_percent),
+        step_s=offer.billing.granularity_s,
+        minimum_s=offer.billing.minimum_s,
+        start_s=START_S["modal", "spot"],
+        interruptions_per_hour=INTERRUPTIONS_PER_HOUR if is_spot else 0.0,
+        bandwidth_gbps=BANDWIDTH_GBPS,
+        egress_per_gb=None,
+        not_usable=RUN.format(name=backend.name),
+        note=RUN_NOTE.format(cpus=offer.cpus, gib=offer.memory_bytes / GIB, hours=HOURS_MAX),
+        source="Modal's prices of a sandbox",
+        as_of=offer.priced_on.isoformat(),
+    )
 
 
 def _buys(offer: BookOffer, connected: Sequence[Connected]) -> list[str]:
@@ -238,7 +298,7 @@ def _misses(listed: Listed, work: Work) -> tuple[bool, int, float, float, bool, 
     )
 
 
-def _book_place(listed: Listed, bought: Waits, buys: str) -> Place:
+def _book_place(listed: Listed, bought: Waits, buys: str, margin_percent: int) -> Place:
     offer = listed.offer
     provider, is_spot = offer.provider.name, offer.kind is Kind.SPOT
     reserved = "It is for those who commit themselves for a long time." if offer.kind is Kind.RESERVED else ""
@@ -254,7 +314,7 @@ def _book_place(listed: Listed, bought: Waits, buys: str) -> Place:
         gpu_count=offer.gpu_count,
         gpu_memory_gib=memory_of(offer.gpu),
         cpus=offer.vcpu,
-        per_hour=offer.per_hour,
+        per_hour=with_margin(offer.per_hour, margin_percent),
         step_s=offer.provider.granularity_s,
         minimum_s=offer.provider.minimum_s,
         start_s=bought.get(f"{SELLERS.get(provider)}/{offer.kind}") or assumed,

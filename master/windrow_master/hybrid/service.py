@@ -64,7 +64,7 @@ class Router:
         waits = waits_of(await self._clusters.starts())
         bought, account_id = waits_of(await self._purchases.starts()), principal.account_id
         connected = [
-            Connected(row.name, row.kind, row.settings.get("region", ""))
+            Connected(row.name, row.kind, row.settings.get("region", ""), row.margin_percent)
             for row, _ in await self._purchases.backends.usable(account_id)
         ]
         places = all_places(offers, resources, self._book, self.today(), work, account_id, waits, bought, connected)

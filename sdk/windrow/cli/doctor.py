@@ -44,7 +44,9 @@ def examine(options: Options) -> list[Check]:
                 checks += _master(api.get("/operators/health"))
             checks += [_need(group) for group in api.get("/overview/attention")["items"]]
             checks += [_alert(one) for one in api.items("/alerts", state="firing") if _is_unsaid(one["rule"])]
-            checks.append(_hosts(list(api.items("/hosts"))))
+            hosts = list(api.items("/hosts"))
+            usable = () if hosts or "renter" not in me["roles"] else api.items("/me/backends")
+            checks.append(_hosts(hosts, [one["name"] for one in usable]))
     except WindrowClientError as error:
         checks.append(("master", False, str(error)))
     return checks
@@ -76,7 +78,9 @@ def _alert(one: Any) -> Check:
     return one["title"], False, f"{one['text'].rstrip('.')}. {one['remedy'] or ''}".strip()
 
 
-def _hosts(hosts: list[Any]) -> Check:
+def _hosts(hosts: list[Any], backends: list[str]) -> Check:
+    if not hosts and backends:
+        return "hosts", True, f"None here; jobs with --backend run at {', '.join(backends)}"
     if not hosts:
         return "hosts", False, "None: `windrow token add --join`, then its line on a host."
     online = sum(host["link_state"] == "online" for host in hosts)

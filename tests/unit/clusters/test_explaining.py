@@ -14,13 +14,18 @@ from tests.unit.queue.waiting import asks, waits
 from windrow_master.api import explain_routes
 from windrow_master.clusters.decision_repository import DecisionRepository
 from windrow_master.fleet.states import AdminEvent, LinkEvent
+from windrow_master.hybrid.search.model import Search, Try, TryState
+from windrow_master.hybrid.search.repository import SearchRepository
+from windrow_master.jobs.model import NO_CLUSTER, Attempt, AttemptPlace, JobState
+from windrow_master.jobs.repository import JobRepository
 from windrow_master.placement.model import Weights
 from windrow_master.placement.plan import weigh
 from windrow_master.queue.estimate import clock_text
-from windrow_proto.ids import HostId
+from windrow_proto.ids import AccountId, HostId
 from windrow_proto.model import Inventory
-from windrow_proto.units import GIB, HOUR, MINUTE, time_text
+from windrow_proto.units import GIB, HOUR, MINUTE, Microcents, time_text
 
+PRICE = Microcents(10**8)
 LARGE, OLD = HostId("host_b"), HostId("host_c")
 
 
@@ -135,6 +140,61 @@ async def test_why_not_yet_names_what_holds_the_hosts_and_what_would_change_it(b
     assert told["here"] == [] and told["decision"] is None
     on = await explained(site, job["id"], host="host_a")
     assert on["not_there"].startswith("a does not fit now: ") and not on["is_recorded"]
+
+
+def place(**more: Any) -> AttemptPlace:
+    return AttemptPlace(
+        backend="aws",
+        machine="g5.xlarge",
+        region="eu",
+        zone="eu-a",
+        price_per_hour=Microcents(10**8),
+        currency="USD",
+        **more,
+    )
+
+
+async def test_a_job_for_which_a_machine_is_bought_waits_for_that_and_for_no_host_here(busy: Busy) -> None:
+    site, services = busy.site, busy.site.rooms.services
+    (job,) = (await site.client.post("/api/v1/jobs", json={"argv": ["x"], "name": "train", "cpus": 64})).json()["jobs"]
+    await waits(services.queue, asks(job["id"], busy.own, site.clock.wall_ns(), 8, name="train"))
+    now_ns = site.clock.wall_ns()
+    tried = Try(
+        number=1, place=place(purchase_id="p"), offer_id="o", state=TryState.BOOTING, at_ns=now_ns, since_ns=now_ns
+    )
+    search = Search(entry_id=job["id"], account_id=AccountId(busy.own), tries=(tried,), tried=1)
+    site.write(lambda uow: uow[SearchRepository].save(search))
+    await services.searches.begin()
+    told = await explained(site, job["id"])
+    queued = told["queue"]
+    assert queued["summary"] == "3rd in the queue: a machine is being bought at aws eu-a"
+    assert (queued["elsewhere"], queued["estimate"]) == ("a machine is being bought at aws eu-a", None)
+    assert told["not_yet"][0] == queued["why"] == tried.words(now_ns)
+    assert told["not_yet"][-1].startswith("It is expected to start there at about ")
+    assert told["changes"][0].startswith("Its machine has until ")
+    looked = (await site.client.get(f"/api/v1/jobs/{job['id']}/findings")).json()
+    assert looked["words"] == f"No attempt of this job has begun yet. {tried.words(now_ns)}"
+
+
+async def test_a_job_that_runs_as_a_run_says_so(busy: Busy) -> None:
+    site = busy.site
+    (job,) = (await site.client.post("/api/v1/jobs", json={"argv": ["x"], "name": "train"})).json()["jobs"]
+    there = place(is_service=True, run_id="r")
+    run = Attempt(cluster_id=NO_CLUSTER, began_at_ns=site.clock.wall_ns(), place=there)
+
+    def start(uow: Any) -> None:
+        known = uow[JobRepository].get(job["id"])
+        uow[JobRepository].save(replace(known, state=JobState.RUNNING, attempts=(run,)))
+        tried = Try(number=1, place=there, offer_id="o", state=TryState.USED, at_ns=0, since_ns=0)
+        uow[SearchRepository].save(Search(entry_id=job["id"], account_id=known.account_id, tries=(tried,), tried=1))
+
+    site.write(start)
+    told = await explained(site, job["id"])
+    assert told["here"] == [f"It runs as a run at {run.where}, since this market had no room for it."]
+    assert told["decided_at"] is not None
+    assert (told["not_yet"], told["changes"]) == ([], [])
+    looked = (await site.client.get(f"/api/v1/jobs/{job['id']}/findings")).json()
+    assert looked["words"].startswith(f"It is a run at {run.where}.")
 
 
 async def test_who_does_not_own_it_is_told_that_there_is_none(busy: Busy) -> None:

@@ -12,7 +12,7 @@ from windrow_master.hybrid.places import class_of, market_places, resource_place
 from windrow_master.hybrid.routing import Work, cost_of, recommend
 from windrow_master.market.model import Offer, PriceUnit
 from windrow_master.prices.shipped import shipped
-from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents
+from windrow_proto.units import MICROCENTS_PER_UNIT, SECOND, Microcents, parse_money
 
 READ = date(2026, 8, 24)
 P4D = {"gpu": True, "gpu_count": 8, "gpu_type": "NVIDIA A100"}
@@ -217,3 +217,57 @@ def test_a_backend_in_a_region_without_a_price_leaves_its_provider_as_it_is() ->
     assert list(places.book_places(shipped(), READ, work, connected=nowhere)) == list(
         places.book_places(shipped(), READ, work)
     )
+
+
+MODAL = places.Connected("lab-modal", "modal", "", margin_percent=10)
+
+
+def test_modal_is_a_place_where_it_is_connected_with_all_that_it_bills_in_the_price() -> None:
+    work = Work(gpu="h100", hours=2, interruptible=True)
+    alone = {one.backend: one for one in places.book_places(shipped(), READ, work)}
+    assert (alone["modal/spot"].buys, alone["modal/spot"].note) == ("", "processors and memory are billed besides")
+    found = {one.backend: one for one in places.book_places(shipped(), READ, work, connected=[MODAL])}
+    assert "modal/spot" not in found
+    place = found["lab-modal/spot"]
+    assert (place.buys, place.offer, place.cpus, place.rest_s) == ("lab-modal", "gpu=H100:1", 8, 0.0)
+    beside = parse_money("0.141912") * 4 + parse_money("0.024192") * 32
+    assert place.per_hour == -(-(alone["modal/spot"].per_hour + beside) * 110 // 100)
+    assert place.note.startswith("8 processors and 32 GiB are in this price; it ends after 23 h")
+    route = recommend(work, [place])
+    assert "a run is started for it, at lab-modal" in route.ranked[0].cons
+    assert route.chosen is None, "nothing is bought unless somebody says so"
+
+
+@pytest.mark.parametrize(
+    ("asked", "offer"),
+    [
+        ({"gpus": 3}, "gpu=T4:4"),
+        ({"gpus": 1, "gpu_memory_gib": 70.0}, "gpu=A100-80GB:1"),
+        ({"gpus": 1, "cpus": 20}, "gpu=T4:4"),
+        ({"gpus": 0, "cpus": 3}, "cpu=4"),
+    ],
+)
+def test_of_modal_the_cheapest_that_fits_is_compared(asked: dict[str, Any], offer: str) -> None:
+    (place,) = places.run_places(shipped(), READ, Work(**asked), [MODAL])
+    assert place.offer == offer
+
+
+def test_gpus_of_modal_are_for_work_that_may_be_interrupted_and_processors_for_any() -> None:
+    places_of = [*places.run_places(shipped(), READ, Work(), [MODAL])]
+    (refused,) = recommend(Work(hours=1), places_of).refused
+    assert refused.reason.startswith("It may be taken back at any time")
+    work = Work(gpus=0, cpus=2, hours=1)
+    (ranked,) = recommend(work, [*places.run_places(shipped(), READ, work, [MODAL])]).ranked
+    assert ranked.place.backend == "lab-modal/on-demand"
+
+
+def test_the_margin_of_a_backend_is_in_the_price_of_its_machines() -> None:
+    work = Work(gpu="l4", hours=1)
+    free, dearer = (
+        {one.backend: one for one in places.book_places(shipped(), READ, work, connected=[connected])}["eu/on-demand"]
+        for connected in (
+            places.Connected("eu", "ec2", "eu-central-1"),
+            places.Connected("eu", "ec2", "eu-central-1", margin_percent=20),
+        )
+    )
+    assert dearer.per_hour == -(-free.per_hour * 120 // 100)

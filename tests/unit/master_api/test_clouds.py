@@ -74,7 +74,7 @@ async def clouds(api: Api) -> AsyncIterator[Clouds]:
     cloud = MemoryCloud(api.clock.wall_ns, Planned(is_stale=False), Terms())
     unreachable = Finding("reachability", False, "The Master listens on loopback.", "windrow up --public")
     services.backends = BackendService(
-        *(services.store, api.clock, services.identity.seal_key, {"ec2": AnyKind()}),
+        *(services.store, api.clock, services.identity.seal_key, {"ec2": AnyKind(), "modal": AnyKind()}),
         lambda *_: MemoryBackend(cloud, api.clock),
         lambda: unreachable,
     )
@@ -255,6 +255,20 @@ async def test_a_project_sees_the_backends_where_it_may_buy_and_its_recommendati
     lab = (await clouds.ask("POST", "/tokens", {"name": "lab", "roles": ["renter"]}, 201))["token"]
     asked = await clouds.api.client.get(mine, headers={"Authorization": f"Bearer {lab}"})
     assert asked.status_code == 200, "a renter may ask"
+
+
+async def test_modal_is_among_the_recommendations_of_a_project_that_may_use_it(clouds: Clouds) -> None:
+    await clouds.ask("POST", "/backends", RECORD | {"name": "runs", "kind": "modal", "settings": {}}, 201)
+    asked = {"requirements": {"gpu": "h100", "gpu_count": 1, "interruptible": True, "duration_hours_estimated": 2}}
+
+    async def bought() -> dict[str, str]:
+        places = (await clouds.ask("POST", "/route", asked))["recommendations"]
+        return {one["backend"]: one["buys"] for one in places if one["buys"]}
+
+    assert await bought() == {}
+    me = (await clouds.ask("GET", "/me"))["account"]["id"]
+    await clouds.ask("PUT", f"/backends/runs/buyers/{me}", {"in_all": "7"})
+    assert await bought() == {"runs/spot": "runs"}
 
 
 async def test_a_job_that_may_not_buy_is_refused_with_the_way_out_and_its_tries_are_shown(clouds: Clouds) -> None:

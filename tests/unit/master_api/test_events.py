@@ -70,6 +70,8 @@ CARD = "GPU-8f3c1c2e-0000-4000-8000-000000000001"
         ("cluster.running", (OTHER, HOST_ID), {}, "Machine running"),
         ("cluster.running", (OTHER, HOST_ID, f"host_{'1' * 32}"), {}, "Cluster running"),
         ("join_token.made", (), {}, "Join token made"),
+        ("job.no_place_elsewhere", (OTHER,), {}, "No place elsewhere for a job"),
+        ("job.try_failed", (OTHER,), {}, "A place elsewhere was not had"),
     ],
 )
 def test_an_event_is_called_by_the_words_of_the_glossary(

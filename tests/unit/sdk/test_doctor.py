@@ -25,14 +25,20 @@ def group(*hosts: Json, title: str = "2 GPUs faulty", count: int = 2) -> Json:
 
 
 def examined(
-    monkeypatch: pytest.MonkeyPatch, roles: list[str], *groups: Json, alerts: tuple[Json, ...] = ()
+    monkeypatch: pytest.MonkeyPatch,
+    roles: list[str],
+    *groups: Json,
+    alerts: tuple[Json, ...] = (),
+    hosts: tuple[Json, ...] = ({"link_state": "online"}, {"link_state": "lost"}),
+    backends: tuple[Json, ...] = (),
 ) -> list[doctor.Check]:
     answers: dict[str, Any] = {
         "me": {"account": {"id": "account_1", "name": "ann"}, "roles": roles},
         "health": HEALTH,
         "attention": {"items": list(groups)},
         "alerts": {"items": list(alerts), "next_cursor": None},
-        "hosts": {"items": [{"link_state": "online"}, {"link_state": "lost"}], "next_cursor": None},
+        "hosts": {"items": list(hosts), "next_cursor": None},
+        "backends": {"items": list(backends), "next_cursor": None},
     }
 
     def answer(request: httpx2.Request) -> httpx2.Response:
@@ -70,3 +76,11 @@ def test_an_alert_is_told_where_no_list_says_the_same_and_not_what_is_rented(mon
 @pytest.mark.parametrize("roles", [["operator"], ["renter"]])
 def test_a_market_that_is_well_passes(monkeypatch: pytest.MonkeyPatch, roles: list[str]) -> None:
     assert all(ok for _, ok, _ in examined(monkeypatch, roles))
+
+
+def test_a_market_without_hosts_is_well_where_its_jobs_run_at_a_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    modal = ({"name": "modal"},)
+    found = examined(monkeypatch, ["renter"], hosts=(), backends=modal)
+    assert found[-1] == ("hosts", True, "None here; jobs with --backend run at modal")
+    assert examined(monkeypatch, ["provider"], hosts=(), backends=modal)[-1][:2] == ("hosts", False)
+    assert examined(monkeypatch, ["renter"], hosts=())[-1][:2] == ("hosts", False)

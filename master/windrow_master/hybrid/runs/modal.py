@@ -2,15 +2,14 @@
 
 It comes with the extra `modal`, is imported at the first call and runs on a thread of its own. Each market has one app,
 each purchase one sandbox of its name. Modal lists only what runs: what has ended is known while this process lives.
-The list price is that of GPUs that Modal may take back; processors and memory are billed besides, for a sandbox at
-three times what a function pays, and by what is used where that is more: so no more may be used than was asked for.
+Processors and memory are billed by what is used where that is more than was asked for: so no more may be used.
 """
 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -19,7 +18,6 @@ from windrow_master.hybrid.backends.port import (
     TAG_EPOCH,
     TAG_MARKET,
     TAG_PURCHASE,
-    Billing,
     Doubtful,
     Finding,
     Leftover,
@@ -34,13 +32,13 @@ from windrow_master.hybrid.backends.port import (
     in_order,
 )
 from windrow_master.hybrid.purchases.model import LIVING_MAX
+from windrow_master.hybrid.runs.modal_prices import PROVIDER, offers_of
 from windrow_master.hybrid.runs.port import Stream, start_of
-from windrow_master.prices.book import PriceBook, State
-from windrow_master.prices.offers import Kind
+from windrow_master.prices.book import PriceBook
 from windrow_proto.errors import InvalidInput
 from windrow_proto.ports import Clock
 from windrow_proto.redact import redacted
-from windrow_proto.units import GIB, MINUTE, SECOND, Bytes, Microcents, money_text, parse_money
+from windrow_proto.units import GIB, MINUTE, SECOND, money_text
 
 T = TypeVar("T")
 
@@ -52,15 +50,6 @@ DAY_S: Final = 24 * 3600
 CONSOLE_CHARS: Final = 16 * 1024
 TAG_OFFER: Final = "windrow-offer"
 TAG_AT: Final = "windrow-asked-at"
-CORE_PER_HOUR: Final = parse_money("0.141912")
-GIB_PER_HOUR: Final = parse_money("0.024192")
-"""Of a sandbox: 0.00003942 USD a second for a core, which is two processors, and 0.00000672 for a GiB."""
-PRICED_ON: Final = date(2026, 6, 27)
-CPUS_OF_GPU, GIB_OF_GPU = 8, 32
-"""Asked for beside each GPU."""
-GPUS: Final = (1, 2, 4, 8)
-SIZES: Final = ((2, 4), (4, 16), (8, 32), (16, 64))
-"""Processors and GiB of memory without a GPU."""
 DEFAULT_IMAGE: Final = "python:3.12-slim"
 SAID: Final = {
     "AuthError": RefusedFor.AUTH,
@@ -105,7 +94,7 @@ def read_settings(settings: Mapping[str, str], secrets: Mapping[str, str]) -> Mo
 class Modal:
     """Sandboxes of one workspace. See `Runs`."""
 
-    kind = "modal"
+    kind = PROVIDER
     list_lag_ns = MINUTE
 
     def __init__(self, settings: ModalSettings, clock: Clock, book: PriceBook, *, call_s: float = CALL_S) -> None:
@@ -121,16 +110,7 @@ class Modal:
     async def offers(self, wanted: Wanted) -> Sequence[MachineOffer]:
         """GPUs at the price book's current prices, and sizes without one; each with its processors and memory."""
         today = datetime.fromtimestamp(self._clock.wall_ns() // SECOND, UTC).date()
-        rows = [one.offer for one in self._book.find(today) if one.state is State.CURRENT]
-        found = [_offer(f"cpu={cpus}", "", 0, cpus, gib, Microcents(0), PRICED_ON) for cpus, gib in SIZES]
-        for row in (one for one in rows if one.provider.name == self.kind and one.gpu_count == 1):
-            for count in GPUS:
-                size = count * CPUS_OF_GPU, count * GIB_OF_GPU
-                price = Microcents(count * row.per_hour)
-                found.append(
-                    _offer(f"{row.name}:{count}", row.gpu, count, *size, price, row.source.read_on or PRICED_ON)
-                )
-        return in_order(wanted, found)
+        return in_order(wanted, offers_of(self._book, today))
 
     async def provision(self, order: Order) -> Machine:
         """One sandbox, of the purchase's name; of a name that runs already it is that one."""
@@ -349,24 +329,6 @@ def _library() -> Any:
         raise Refused(RefusedFor.LIMIT, "Modal needs a package: python -m pip install modal") from None
     modal.config.config.override_locally("sandbox_v2", "0")
     return modal
-
-
-def _offer(name: str, gpu: str, gpus: int, cpus: int, gib: int, gpu_price: Microcents, read_on: date) -> MachineOffer:
-    price = gpu_price + -(-CORE_PER_HOUR * cpus // 2) + GIB_PER_HOUR * gib
-    return MachineOffer(
-        offer_id=name,
-        kind=Kind.SPOT if gpus else Kind.ON_DEMAND,
-        gpu=gpu,
-        gpu_count=gpus,
-        cpus=cpus,
-        memory_bytes=Bytes(gib * GIB),
-        region="us",
-        price_per_hour=Microcents(price),
-        currency="USD",
-        priced_on=read_on,
-        billing=Billing(1, 1),
-        is_run=True,
-    )
 
 
 def _whole(text: str) -> int | None:

@@ -28,6 +28,7 @@ from windrow_master.hybrid.search.ports import Runs
 from windrow_master.hybrid.search.repository import SearchRepository
 from windrow_master.hybrid.search.route import Wish, candidates, in_order, why_none
 from windrow_master.hybrid.search.subjects import Work, is_job, work_of
+from windrow_master.hybrid.search.words import Told, thing, told
 from windrow_master.jobs.model import JobId, JobRequest
 from windrow_master.jobs.service import JobService
 from windrow_master.loops import ends_alone, when_due
@@ -140,16 +141,20 @@ class SearchService:
             raise Unavailable(NOT_PRICED)
         return search.best_per_hour
 
+    async def find(self, entry_id: str) -> Search | None:
+        """The search of a job or machine; None: it may not run elsewhere."""
+        return await self._store.read(lambda uow: uow[SearchRepository].get(entry_id))
+
     async def tries(self, entry_id: str) -> Sequence[Try] | None:
         """The tries of a job or machine, the oldest first; None: it may not run elsewhere."""
-        search = await self._store.read(lambda uow: uow[SearchRepository].get(entry_id))
+        search = await self.find(entry_id)
         return None if search is None else search.tries
 
-    def words(self, uow: UnitOfWork, entry_ids: Collection[str]) -> Mapping[str, str]:
+    def told(self, uow: UnitOfWork, entry_ids: Collection[str]) -> Mapping[str, Told]:
         """What happens elsewhere for each of these entries of the queue for which something does."""
         found = uow[SearchRepository].of_ids([one for one in entry_ids if one in self._living])
-        open_tries = {entry_id: search.open_try for entry_id, search in found.items()}
-        return {entry_id: one.words(uow.now_wall_ns) for entry_id, one in open_tries.items() if one is not None}
+        said = {entry_id: told(search, uow.now_wall_ns) for entry_id, search in found.items()}
+        return {entry_id: one for entry_id, one in said.items() if one is not None}
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
@@ -394,7 +399,7 @@ class SearchService:
         if found is None or found.work.subject.doing is not Doing.WAITING:
             return
         if (one := found.search.open_try) is not None:
-            said = f"{_thing(one)} at {one.place.text}"
+            said = f"{thing(one)} at {one.place.text}"
         elif found.search.next_at_ns > self._clock.wall_ns():
             why = f": {found.search.said}" if found.search.said else ""
             said = f"there is no room here, and no place elsewhere{why}"
@@ -437,10 +442,6 @@ def _asked(work: Work, offer: MachineOffer, row: BackendRow) -> tuple[Resources,
     part, parts = (asked.gpus, gpus) if gpus else (asked.cpus, max(1, offer.cpus))
     price = -(-with_margin(offer.price_per_hour, row.margin_percent) * min(part, parts) // parts)
     return asked, offer.gpu if gpus else CPU_CLASS, Microcents(price)
-
-
-def _thing(one: Try) -> str:
-    return "a run is being started" if one.place.is_service else "a machine is being bought"
 
 
 def _rows(uow: UnitOfWork, account_id: AccountId, backend: str) -> list[BackendRow]:
