@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from windrow_master.hybrid import sweep as command
 from windrow_master.hybrid.backends.ec2 import Ec2
-from windrow_master.hybrid.purchases import costs, hosts, model, service
+from windrow_master.hybrid.purchases import controller, costs, hosts, model, service
 from windrow_proto.units import MINUTE, SECOND
 
 ORPHAN_TTL_S: Final = 60
@@ -16,8 +16,8 @@ ORPHAN_TTL_S: Final = 60
 _RULES: Final = {"call_ns": 5 * SECOND, "late_ns": 2 * SECOND, "margin_ns": 2 * SECOND, "boot_ns": 3 * MINUTE}
 _RESTS: Final = {"idle_ns": 2 * MINUTE, "rest_ns": MINUTE, "drain_ns": 5 * SECOND}
 HASTE: Final[tuple[tuple[object, str, Any], ...]] = (
-    (service, "LOOK_EVERY_NS", SECOND),
-    (service, "SWEEP_EVERY_NS", 10 * SECOND),
+    (controller, "LOOK_EVERY_NS", SECOND),
+    (controller, "SWEEP_EVERY_NS", 10 * SECOND),
     (service, "Rules", partial(model.Rules, **_RULES, **_RESTS)),
     (Ec2, "list_lag_ns", 3 * SECOND),
     (hosts, "ORPHAN_TTL_NS", ORPHAN_TTL_S * SECOND),
