@@ -8,7 +8,7 @@ import re
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.architecture.tree import Module, attributes, calls, dotted, imports, members, raised_in_groups
+from tests.architecture.tree import Module, attributes, calls, dotted, imports, members, nodes, raised_in_groups
 
 ADAPTERS: dict[str, tuple[str, ...]] = {
     "pynvml": ("agent/windrow_agent/gpu/nvml.py",),
@@ -246,10 +246,10 @@ def foreign(root: Path) -> list[tuple[str, str, str]]:
     found = list[tuple[str, str, str]]()
     for module in members(root):
         here, owners = _package(module.name), dict[str, str]()
-        for node in ast.walk(module.syntax):
+        for node in nodes(module):
             if isinstance(node, ast.ImportFrom) and (node.module or "").endswith("repository"):
                 owners |= {alias.asname or alias.name: _package(str(node.module)) for alias in node.names}
-        for node in ast.walk(module.syntax):
+        for node in nodes(module):
             there = owners.get(dotted(node.slice), here) if isinstance(node, ast.Subscript) else here
             if isinstance(node, ast.Subscript) and there != here:
                 found.append((here, there, f"{module.where}:{node.lineno} uses a repository of {there}"))
@@ -269,7 +269,7 @@ def late_assignments(root: Path) -> list[str]:
         f"{module.where}:{node.lineno} assigns {name} after construction"
         for module in members(root)
         if _matches(module.where, WIRING)
-        for node in ast.walk(module.syntax)
+        for node in nodes(module)
         if isinstance(node, ast.Assign)
         for name in map(dotted, node.targets)
         if "." in name and not name.startswith("self.")

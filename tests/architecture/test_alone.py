@@ -4,12 +4,14 @@ A clean environment gets the member's wheel, the wheels of ours it needs, and ex
 copied from this environment, so that no network is needed.
 """
 
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from importlib.metadata import Distribution
 from importlib.util import cache_from_source
 from pathlib import Path
@@ -57,16 +59,34 @@ def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {folder: next((out / folder).glob("*.whl")) for folder in MEMBERS}
 
 
+@pytest.fixture(scope="module")
+def alone(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Gives the clean environment of a member, made once."""
+
+    @functools.cache
+    def made(folder: str) -> Path:
+        target = tmp_path_factory.mktemp(folder)
+        install(folder, wheels, target)
+        return target
+
+    return made
+
+
 def install(folder: str, wheels: dict[str, Path], target: Path) -> Path:
     """A clean environment with one member and its declared closure; returns its site-packages."""
     venv.create(target, with_pip=False, symlinks=True)
-    site = target / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
+    site = site_of(target)
     parts = member_declarations()
     ours = needed(folder)
     pip(target, "install", "--no-deps", "--no-index", *(str(wheels[one]) for one in ours))
     for found in closure(frozenset().union(*(parts[one].dependencies for one in ours))).values():
         copy(found, site)
     return site
+
+
+def site_of(target: Path) -> Path:
+    """Where an environment keeps what is installed in it."""
+    return target / "lib" / f"python3.{sys.version_info.minor}" / "site-packages"
 
 
 def copy(found: Distribution, site: Path) -> None:
@@ -114,20 +134,19 @@ def import_all(target: Path, names: list[str]) -> dict[str, str]:
     "folder", [one if one in SHORT else pytest.param(one, marks=pytest.mark.long) for one in MEMBERS]
 )
 def test_a_member_installs_alone_and_all_of_it_can_be_imported(
-    folder: str, wheels: dict[str, Path], tmp_path: Path
+    folder: str, wheels: dict[str, Path], alone: Callable[[str], Path]
 ) -> None:
-    install(folder, wheels, tmp_path)
-    pip(tmp_path, "check")
+    pip(alone(folder), "check")
     shipped = {f"{folder}/{name}" for name in ZipFile(wheels[folder]).namelist()}
     names = [module.name for module in members(ROOT) if module.where in shipped]
     assert len(names) > 5
     runnable = [name for name in names if not name.endswith("__main__") and ".migrations." not in name]
-    assert import_all(tmp_path, runnable) == {}
+    assert import_all(alone(folder), runnable) == {}
 
 
 @pytest.mark.proves("the agent installs in 50 MB", by="make test")
-def test_the_agent_takes_at_most_fifty_megabytes(wheels: dict[str, Path], tmp_path: Path) -> None:
-    site = install("agent", wheels, tmp_path)
+def test_the_agent_takes_at_most_fifty_megabytes(alone: Callable[[str], Path]) -> None:
+    site = site_of(alone("agent"))
     compiled = [sys.executable, "-m", "compileall", "-q", str(site)]
     subprocess.run(compiled, check=True, timeout=STEP_S, env={**os.environ, "PYTHONDONTWRITEBYTECODE": ""})
     sizes = {path.relative_to(site).parts[0]: 0 for path in site.rglob("*")}

@@ -20,28 +20,42 @@ def test_the_import_contracts_are_kept() -> None:
     assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("where", "code", "contract"),
-    [
-        ("agent/windrow_agent/planted.py", "import windrow_master", "Processes never import one another"),
-        ("access/windrow_access/planted.py", "import windrow_agent", "Processes never import one another"),
-        ("tunnel/windrow_tunnel/planted.py", "import windrow_proto", "Tunnels import nothing else of ours"),
-        ("proto/windrow_proto/planted.py", "import windrow_agent", "The contract imports nobody but tunnels"),
-        ("sdk/windrow/planted.py", "import windrow_proto", "The SDK imports nothing of ours but tunnels"),
-        ("up/windrow_up/planted.py", "import windrow_master", "Processes never import one another"),
-        ("agent/windrow_agent/core/planted.py", "import time", "Cores are pure"),
-    ],
+APART = "Processes never import one another"
+PLANTED = (
+    ("agent/windrow_agent/planted.py", "windrow_master", APART),
+    ("access/windrow_access/planted.py", "windrow_agent", APART),
+    ("tunnel/windrow_tunnel/planted.py", "windrow_proto", "Tunnels import nothing else of ours"),
+    ("proto/windrow_proto/planted.py", "windrow_agent", "The contract imports nobody but tunnels"),
+    ("sdk/windrow/planted.py", "windrow_proto", "The SDK imports nothing of ours but tunnels"),
+    ("up/windrow_up/planted.py", "windrow_master", APART),
+    ("agent/windrow_agent/core/planted.py", "time", "Cores are pure"),
 )
-def test_a_planted_import_breaks_its_contract(where: str, code: str, contract: str, tmp_path: Path) -> None:
+"""A file, what it imports, and the contract that this breaks."""
+
+
+@pytest.fixture(scope="module")
+def planted(tmp_path_factory: pytest.TempPathFactory) -> "subprocess.CompletedProcess[str]":
+    """The linter's end on a copy of the tree with each of these files in it."""
+    copy = tmp_path_factory.mktemp("planted")
     for folder, package in MEMBERS.items():
         # Compiled files come and go meanwhile: other tests start programs of these very folders.
         skipped = shutil.ignore_patterns("static", "__pycache__")
-        shutil.copytree(ROOT / folder / package, tmp_path / folder / package, ignore=skipped)
-    shutil.copy(ROOT / "pyproject.toml", tmp_path)
-    (tmp_path / where).write_text(f'"""Planted."""\n\n{code}\n', encoding="utf-8")
-    done = lint(tmp_path)
-    assert done.returncode == 1, done.stdout
-    assert any(contract in line and line.endswith("BROKEN") for line in done.stdout.splitlines()), done.stdout
+        shutil.copytree(ROOT / folder / package, copy / folder / package, ignore=skipped)
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for where, imported, _ in PLANTED:
+        (copy / where).write_text(f'"""Planted."""\n\nimport {imported}\n', encoding="utf-8")
+    return lint(copy)
+
+
+@pytest.mark.parametrize(("where", "imported", "contract"), PLANTED)
+def test_a_planted_import_breaks_its_contract(
+    where: str, imported: str, contract: str, planted: "subprocess.CompletedProcess[str]"
+) -> None:
+    importer = ".".join(Path(where).with_suffix("").parts[1:])
+    assert planted.returncode == 1, planted.stdout
+    assert any(contract in line and line.endswith("BROKEN") for line in planted.stdout.splitlines()), planted.stdout
+    reasons = planted.stdout.partition("Broken contracts")[2].partition(f"\n{contract}")[2]
+    assert f"{importer} -> {imported} (l.3)" in reasons, planted.stdout
 
 
 def lint(root: Path) -> subprocess.CompletedProcess[str]:

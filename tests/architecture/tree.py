@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,8 +70,16 @@ def members(root: Path) -> list[Module]:
 
 
 def modules(root: Path, below: Path) -> list[Module]:
-    """Every hand-written module below a folder."""
-    return [_read(root, path, path.read_text(encoding="utf-8")) for path in files(below, ".py")]
+    """Every hand-written module below a folder.
+
+    Read without searches for garbage, which took two thirds of the time: what is parsed stays.
+    """
+    gc.disable()
+    try:
+        return [_read(root, path, path.read_text(encoding="utf-8")) for path in files(below, ".py")]
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @functools.cache
@@ -82,10 +91,17 @@ def _read(root: Path, path: Path, text: str) -> Module:
     return Module(where.as_posix(), name, text, ast.parse(text, filename=str(path)))
 
 
+@functools.cache
+def nodes(module: Module) -> tuple[ast.AST, ...]:
+    """All of its syntax, walked once for all rules that look at it."""
+    return tuple(ast.walk(module.syntax))
+
+
+@functools.cache
 def imports(module: Module) -> list[Import]:
     """All imports, wherever in the file they stand."""
     found: list[Import] = []
-    for node in ast.walk(module.syntax):
+    for node in nodes(module):
         if isinstance(node, ast.Import):
             found += [Import(alias.name, node.lineno) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -96,14 +112,14 @@ def imports(module: Module) -> list[Import]:
 
 def calls(module: Module) -> Iterator[tuple[str, int]]:
     """Dotted names that are called, as written: `datetime.now`, `uuid.uuid4`, `open`."""
-    for node in ast.walk(module.syntax):
+    for node in nodes(module):
         if isinstance(node, ast.Call) and (name := dotted(node.func)):
             yield name, node.lineno
 
 
 def attributes(module: Module) -> Iterator[tuple[str, int]]:
     """Dotted names that are read, as written: `os.environ`."""
-    for node in ast.walk(module.syntax):
+    for node in nodes(module):
         if isinstance(node, ast.Attribute) and (name := dotted(node)):
             yield name, node.lineno
 
@@ -119,7 +135,7 @@ def dotted(node: ast.expr) -> str:
 
 def raised_in_groups(module: Module) -> Iterator[int]:
     """The lines of every `raise` inside an `except*`."""
-    for statement in ast.walk(module.syntax):
+    for statement in nodes(module):
         if isinstance(statement, ast.TryStar):
             for handler in statement.handlers:
                 yield from (node.lineno for node in ast.walk(handler) if isinstance(node, ast.Raise))
