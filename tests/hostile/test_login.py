@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.stack import WINDROW
+from tests.support import warm_windrow
 from windrow.cli.telltale import found
 from windrow.client import Client
 from windrow.config import Config, find, refuse_plain_http, save
@@ -21,7 +21,8 @@ def run(*words: str, cwd: Path, given: str | None = None, **own: str) -> subproc
     """A `windrow` that finds nothing of this user."""
     bare = {name: value for name, value in os.environ.items() if not name.startswith("WINDROW_")}
     env = bare | {"HOME": str(cwd), "XDG_CONFIG_HOME": str(cwd / "config"), "XDG_STATE_HOME": str(cwd / "state")} | own
-    return subprocess.run([WINDROW, *words], cwd=cwd, env=env, input=given, capture_output=True, text=True, check=False)
+    command = [warm_windrow.command(), *words]
+    return subprocess.run(command, cwd=cwd, env=env, input=given, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.row("K5")

@@ -12,6 +12,7 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.support import warm_windrow
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW, Stack
 
@@ -44,7 +45,7 @@ class Person:
     def windrow(self, *words: str, fails: bool = False) -> str:
         """What `windrow ...` prints; of one that fails, what it says."""
         done = subprocess.run(
-            [WINDROW, *words],
+            [warm_windrow.command(), *words],
             cwd=self.home,
             env=self._environment(),
             capture_output=True,

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tests.support import warm_windrow
 from tests.support.pages import Step, steps
 from tests.support.rental import Renter
 from tests.support.stack import WINDROW
@@ -177,8 +178,9 @@ class Reader:
         assert all(line in said for line in step.printed), f"{step}\nprinted otherwise:\n{done.stdout}"
 
     def _run(self, words: list[str]) -> "subprocess.CompletedProcess[str]":
+        own = self.environment | {"PATH": os.pathsep.join((str(warm_windrow.folder()), self.environment["PATH"]))}
         return subprocess.run(
-            words, cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            words, cwd=self.folder, env=own, stdin=subprocess.DEVNULL, capture_output=True, text=True,
             timeout=STEP_S, check=False,
         )  # fmt: skip
 

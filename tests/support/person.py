@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.support import warm_windrow
 from tests.support.rental import COMMAND_S, NO_CAPACITY, SETTLED_S, Renter, is_passing
 from tests.support.stack import WINDROW, wait_for
 
@@ -67,7 +68,7 @@ class Person:
 
     def windrow(self, *words: Word, **more: Any) -> Said:
         """`windrow WORDS...`, as `command` runs it."""
-        return self.command(WINDROW, *words, **more)
+        return self.command(warm_windrow.command(), *words, **more)
 
     def shell(self, script: str, **more: Any) -> Said:
         """A line as it stands in a report."""

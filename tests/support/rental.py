@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support import truth
-from tests.support.stack import WINDROW, Stack, stack, wait_for
+from tests.support import truth, warm_windrow
+from tests.support.stack import Stack, stack, wait_for
 from tests.waiting import PATIENCE_S
 from windrow.errors import ApiProblem
 from windrow.soon import SOON_S, patiently
@@ -52,7 +52,7 @@ class Renter:
         more: dict[str, Any] = {"cwd": cwd, "env": environment, "timeout": within_s}
 
         def done() -> Any:
-            return subprocess.run([WINDROW, *words], capture_output=True, text=True, check=False, **more)
+            return subprocess.run([warm_windrow.command(), *words], capture_output=True, text=True, check=False, **more)
 
         ends = time.monotonic() + SETTLED_S
         while (ended := done()).returncode == NO_CAPACITY and is_passing(ended.stderr) and time.monotonic() < ends:

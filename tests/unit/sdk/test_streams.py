@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.support import warm_windrow
 from tests.waiting import poll
 from windrow.cli import exits
 from windrow.errors import ApiProblem, InvalidInput, MasterUnreachable, NameTaken, NoMaster, NotFound, WaitTimedOut
@@ -112,7 +113,9 @@ def windrow(url: str, tmp_path: Path) -> Any:
             "HOME": str(tmp_path / "home"),
             "PYTHONPATH": _path(),
         } | environment
-        command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-m", "windrow", *words]
+        command: list[str | bytes] = [warm_windrow.command(), *words]
+        if shell:
+            command = ["sh", "-c", f'exec "$@" {shell}', "sh", sys.executable, "-m", "windrow", *words]
         return subprocess.run(command, cwd=here, env=os.environ | given, capture_output=True, timeout=60, check=False)
 
     return run
