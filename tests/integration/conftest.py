@@ -10,6 +10,8 @@ from tests.spread import unit_of
 from tests.support.agent_world import world as world
 from tests.support.rental import Renter, renting
 
+NO_PIP: Final = {"PIP_NO_INDEX": "1"}
+"""Who is invited asks how to install the command line, and the Master would fetch its wheels: 24 s of a processor."""
 SIMULATED = 5
 """Hosts of the market `fleet` beside this one."""
 
@@ -38,7 +40,7 @@ _shared: Final = _Shared()
 
 @contextmanager
 def _living() -> Iterator[Renter]:
-    with renting() as found:
+    with renting(environment=NO_PIP) as found:
         yield found
         deaths = found.stack.deaths()
     assert not deaths, "daemons have ended that nobody had killed:\n" + "\n".join(deaths)
