@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -160,9 +161,15 @@ def test_a_process_that_a_call_starts_finds_the_code_too(worker: Worker, code: C
     assert code.on(worker, "asks", env=own)() == "1 7\n"
 
 
-def test_a_function_without_a_name_goes_by_value(worker: Worker) -> None:
+def test_a_function_without_a_name_goes_by_value(worker: Worker, code: Code) -> None:
     offset = 3
-    assert windrow.function(lambda n: n + offset).to(worker.cluster())(4) == 7
+    assert windrow.function(_of(code, lambda n: n + offset)).to(worker.cluster())(4) == 7
+
+
+def _of(code: Code, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of this file as one of that code: its folder is sent, and not this whole repository."""
+    function.__module__ = code.module.__name__
+    return function
 
 
 @pytest.mark.case("B-G5")
@@ -178,7 +185,7 @@ def test_a_bound_method_is_called_on_its_object(worker: Worker, code: Code) -> N
 
 
 @pytest.mark.case("B-G6")
-def test_objects_of_a_class_that_went_there_by_value_come_back_as_that_class(worker: Worker) -> None:
+def test_objects_of_a_class_that_went_there_by_value_come_back_as_that_class(worker: Worker, code: Code) -> None:
     @dataclass
     class Point:
         x: int
@@ -195,7 +202,7 @@ def test_objects_of_a_class_that_went_there_by_value_come_back_as_that_class(wor
     def fails() -> None:
         raise Odd("odd")
 
-    cluster = worker.cluster()
+    cluster, moved, fails = worker.cluster(), _of(code, moved), _of(code, fails)
     assert windrow.function(moved).to(cluster)(Point(1)) == [Point(2), Light.RED, {"in": Point(7)}]
     pool = windrow.function(moved).to(cluster).distribute("pool", 1)
     assert [pool(Point(n))[0] for n in (1, 2)] == [Point(2), Point(3)]
@@ -584,7 +591,7 @@ def test_a_log_that_grows_in_the_folder_and_files_that_come_and_go_stop_no_call(
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(20):
+        for _ in range(8):
             assert code.on(worker, "number")() == 1
     finally:
         over.set()
