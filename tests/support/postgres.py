@@ -49,7 +49,9 @@ class Postgres:
         """A new database; returns its URL."""
         with self.connect() as connection:
             connection.execute(
-                sql.SQL("CREATE DATABASE {} TEMPLATE {}").format(sql.Identifier(name), sql.Identifier(template))
+                sql.SQL("CREATE DATABASE {} TEMPLATE {} STRATEGY {}").format(
+                    sql.Identifier(name), sql.Identifier(template), sql.SQL("file_copy")
+                )
             )
         return self.url(name)
 
