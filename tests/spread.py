@@ -36,6 +36,8 @@ TOGETHER: Final = {
     "tests/integration/test_rental.py": "another market",
     "tests/integration/test_secrets.py": "another market",
     "tests/integration/test_services.py": "another market",
+    "tests/integration/test_up_valkey.py": "another market",
+    "tests/integration/test_volumes.py": "another market",
     "tests/integration/test_access_stop.py": "one fleet",
     "tests/integration/test_drain.py": "one fleet",
     "tests/integration/test_jobs.py": "one fleet",

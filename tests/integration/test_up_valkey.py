@@ -48,11 +48,11 @@ def market(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Market]:
             yield Market(renter, server, folder / "market")
 
 
-def test_what_containers_run_serves_a_real_master(market: Market, tmp_path: Path) -> None:
-    url = market.renter.stack.cli["url"]
+def test_what_containers_run_serves_a_real_master(renter: Renter, tmp_path: Path) -> None:
+    url = renter.stack.cli["url"]
 
     well = subprocess.run([sys.executable, CONTAINER / "health.py", f"{url}/healthz"], timeout=120)
-    cli = market.renter.stack.data_dir / "cli.json"
+    cli = renter.stack.data_dir / "cli.json"
     command = [sys.executable, str(CONTAINER / "enrol.py"), str(cli), str(tmp_path)]
     subprocess.run([*command, "access-a=access", "agent=host"], check=True, timeout=120)
 

@@ -1,13 +1,12 @@
 """Volumes through the shipped daemons: kept from one cluster to the next, in whichever runtime each runs."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.containers import image as image
-from tests.support.rental import Renter, renting
+from tests.support.rental import Renter
 from tests.support.stack import wait_for
 from windrow.errors import ApiProblem
 
@@ -17,10 +16,10 @@ STAY = "trap 'exit 0' TERM; sleep 300 & wait"
 
 
 @pytest.fixture(scope="module")
-def renter(image: str) -> Iterator[Renter]:
-    with renting() as found:
-        wait_for(lambda: "docker" in found.host()["runtimes"])
-        yield found
+def renter(renter: Renter, image: str) -> Renter:
+    """Its host runs containers, too."""
+    wait_for(lambda: "docker" in renter.host()["runtimes"])
+    return renter
 
 
 def _volume(renter: Renter, name: str) -> dict[str, Any]:

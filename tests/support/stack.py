@@ -188,7 +188,7 @@ def _link_wheels(source: Path, target: Path) -> None:
         place = target / fetched.parent.name / fetched.name
         if place.exists() or fetched.suffix:
             continue
-        place.parent.mkdir(parents=True, exist_ok=True)
+        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         fresh = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=place.parent))
         shutil.copytree(fetched, fresh, dirs_exist_ok=True)
         try:
