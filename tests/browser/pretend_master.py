@@ -299,7 +299,11 @@ class Served:
     @property
     def sign_in_url(self) -> str:
         """An address that signs in, as `windrow up` prints one, and shows the fleet."""
-        return f"{self.url}/fleet#token={TOKEN}"
+        return self.sign_in_at("/fleet")
+
+    def sign_in_at(self, path: str) -> str:
+        """An address that signs in and shows this screen: one page to load, not two."""
+        return f"{self.url}{path}#token={TOKEN}"
 
     def start(self) -> None:
         """Listen, each time on the same port, which is nobody else's meanwhile."""

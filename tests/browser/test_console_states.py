@@ -14,11 +14,9 @@ Pretend = Callable[..., Served]
 
 
 async def signed_in(page: Page, served: Served, path: str = "/fleet") -> None:
-    """Sign in as the printed address does, then go to a screen."""
-    await page.goto(served.sign_in_url)
-    await expect(page.get_by_role("heading", name="Fleet", level=1)).to_be_visible()
-    if path != "/fleet":
-        await page.goto(served.url + path)
+    """Sign in as the printed address does, at a screen."""
+    await page.goto(served.sign_in_at(path))
+    await expect(page.get_by_role("navigation", name="Screens")).to_be_attached()
 
 
 async def new(page: Page, what: str) -> None:
