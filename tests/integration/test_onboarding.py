@@ -223,8 +223,23 @@ def runs_nothing_and_says_what_to_install(market: Market, host_id: str, said: st
         market.ask("POST", f"/hosts/{host_id}/prove")
 
 
+def holds_one_right_and_comes_back_when_killed(market: Market, machine: SecondHost) -> None:
+    """The service of an agent that systemd runs."""
+    shown = machine.run("systemctl show windrow-agent -p MainPID -p AmbientCapabilities -p NoNewPrivileges").stdout
+    told = dict(line.split("=", 1) for line in shown.splitlines())
+    assert (told["AmbientCapabilities"], told["NoNewPrivileges"]) == ("cap_syslog", "yes")
+    status = machine.run(f"cat /proc/{told['MainPID']}/status").stdout
+    rights = {line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")}
+    assert rights["CapEff"] == 1 << 34 and rights["CapAmb"] == 0
+    assert machine.run(f"kill -KILL {told['MainPID']}").returncode == 0
+    wait_for(lambda: machine.run("systemctl show windrow-agent -p NRestarts --value").stdout.strip() == "1")
+    online(market, machine)
+
+
 @pytest.mark.proves("one line brings in a clean Debian, with and without systemd, and leaves nothing", by="make test")
-def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, clean: SecondHost) -> None:
+def test_one_line_brings_in_a_clean_debian_as_a_service_of_one_right_and_leaves_nothing(
+    market: Market, clean: SecondHost
+) -> None:
     files, processes = clean.files(), clean.processes()
     assert clean.run("command -v python3").returncode != 0
     keep_token(market, clean)
@@ -240,27 +255,12 @@ def test_one_line_brings_in_a_clean_debian_and_leaves_nothing(market: Market, cl
     else:
         runs_nothing_and_says_what_to_install(market, host["id"], done.stdout)
     assert any("windrow_agent run" in line for line in clean.processes())
+    if clean.run("command -v systemctl").returncode == 0:
+        holds_one_right_and_comes_back_when_killed(market, clean)
     gone = clean.run("sh /opt/windrow-agent/install.sh uninstall --yes && rm /srv/token", JOIN_S)
     assert gone.returncode == 0, gone.stdout + gone.stderr
     assert clean.processes() == processes
     assert clean.files() == files
-
-
-def test_the_service_holds_one_right_and_comes_back_when_killed(market: Market, served: SecondHost) -> None:
-    clean = served
-    keep_token(market, clean)
-    done = clean.run(f"{fetch(market, '/install.sh')} | sh -s -- --token-file /srv/token", JOIN_S)
-    assert done.returncode == 0, done.stdout + done.stderr
-    online(market, clean)
-    shown = clean.run("systemctl show windrow-agent -p MainPID -p AmbientCapabilities -p NoNewPrivileges").stdout
-    told = dict(line.split("=", 1) for line in shown.splitlines())
-    assert (told["AmbientCapabilities"], told["NoNewPrivileges"]) == ("cap_syslog", "yes")
-    status = clean.run(f"cat /proc/{told['MainPID']}/status").stdout
-    rights = {line.split(":")[0]: int(line.split()[1], 16) for line in status.splitlines() if line.startswith("Cap")}
-    assert rights["CapEff"] == 1 << 34 and rights["CapAmb"] == 0
-    assert clean.run(f"kill -KILL {told['MainPID']}").returncode == 0
-    wait_for(lambda: clean.run("systemctl show windrow-agent -p NRestarts --value").stdout.strip() == "1")
-    online(market, clean)
 
 
 @pytest.mark.long
