@@ -14,3 +14,4 @@ from tests.support.s3 import ceph_bucket as ceph_bucket
 from tests.support.s3 import ceph_endpoint as ceph_endpoint
 from tests.support.s3 import moto_bucket as moto_bucket
 from tests.support.s3 import moto_endpoint as moto_endpoint
+from tests.support.schema import migrated_once as migrated_once

@@ -31,7 +31,7 @@ def lay_down(engine: Engine) -> None:
 @pytest.fixture(autouse=True)
 def migrated_once() -> Iterator[None]:
     """For a folder's conftest.py: its stores open on the schema that the migrations made once in this process, not for
-    each of hundreds; tests/contract runs the migrations on every database."""
+    each of hundreds; contract/test_migrations.py runs the migrations on every database."""
     with mock.patch("windrow_master.store.store.upgrade", lay_down):
         yield
 
