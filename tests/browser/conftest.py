@@ -19,6 +19,8 @@ from tests.waiting import PATIENCE_S
 PATIENCE_MS = PATIENCE_S * 1000
 ONE_TEST_S = 600
 """Also for the first, which may have to fetch the browser."""
+POLICY = "violates the following Content Security Policy directive"
+"""As Chromium says it on the console of a page."""
 expect.set_options(timeout=PATIENCE_MS)
 
 
@@ -50,9 +52,9 @@ async def browser(chromium: Chromium) -> AsyncIterator[Browser]:
 
 
 @pytest.fixture
-async def page(browser: Browser) -> AsyncIterator[Page]:
+async def page(browser: Browser, request: pytest.FixtureRequest) -> AsyncIterator[Page]:
     """A page of its own context; the locale is fixed because a POSIX one breaks number formatting in pages. A test that
-    fails shows what the page lacked."""
+    fails shows what the page lacked. No page may break its Content Security Policy, but for what a test has planted."""
     context = await browser.new_context(locale="en-GB", viewport={"width": 1280, "height": 800})
     context.set_default_timeout(PATIENCE_MS)
     made, under_way = await context.new_page(), set[str]()
@@ -61,10 +63,13 @@ async def page(browser: Browser) -> AsyncIterator[Page]:
     made.on("requestfailed", lambda one: print(f"{one.url} failed: {one.failure}"))
     made.on("pageerror", lambda error: print(f"a script failed: {error}"))
     made.on("console", lambda said: print(f"console, {said.type}: {said.text}"))
+    refused: list[str] = []
+    made.on("console", lambda said: refused.append(said.text) if POLICY in said.text else None)
     yield made
     for url in under_way:
         print(f"{url} was under way at the end")
     await context.close()
+    assert "planted" in request.fixturenames or [one for one in refused if "frame-ancestors" not in one] == []
 
 
 @pytest.fixture(scope="package")

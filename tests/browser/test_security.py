@@ -39,7 +39,11 @@ async def _signed_in(page: Page, served: Served) -> None:
     await expect(page.get_by_role("heading", level=1).first).to_be_visible()
 
 
-async def test_no_screen_breaks_the_policy_asks_another_host_or_lacks_its_style(page: Page, pretend: Pretend) -> None:
+@pytest.mark.parametrize("each", [3, pytest.param(1, marks=pytest.mark.long)], ids=["every third", "all"])
+async def test_no_screen_breaks_the_policy_asks_another_host_or_lacks_its_style(
+    page: Page, pretend: Pretend, each: int
+) -> None:
+    """The others are opened under the policy by the tests of each, whose `page` may not break it."""
     served = pretend(neighbours=5)
     host = next(iter(served.world.hosts))
     errors: list[str] = []
@@ -49,7 +53,7 @@ async def test_no_screen_breaks_the_policy_asks_another_host_or_lacks_its_style(
     await _signed_in(page, served)
     seen: dict[str, list[str]] = {}
 
-    for path in [*_screens(), f"/hosts/{host}", "/nowhere"]:
+    for path in [*_screens()[::each], f"/hosts/{host}", "/nowhere"]:
         await page.goto(served.url + path)
         await expect(page.get_by_role("main")).to_be_visible()
         await expect(page.get_by_test_id("waiting")).to_have_count(0)
