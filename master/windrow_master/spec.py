@@ -135,7 +135,7 @@ class Resources:
         Spec(
             form=NEAR_FORM,
             flag="--near",
-            text=f"REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else {NEAR_MS})",
+            text=f"REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else {NEAR_MS})",
         ),
     ] = None
     country: Annotated[

@@ -46,7 +46,7 @@ COMMON: Final = (
     Field("host_id", "text", flag="--host", help="Only this host."),
     Field("max_price_per_hour", "money", flag="--max-price", help="Highest price per hour, for all hosts together."),
     Field("region", "text", flag="--region", help="Only hosts whose relay is in this region."),
-    Field("near", "text", flag="--near", help="REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30)."),
+    Field("near", "text", flag="--near", help="REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else 30)."),
     Field("country", "text", flag="--country", help="Two capital letters (DE); only hosts whose owners say so."),
     Field("provider_id", "text", flag="--provider", help="Only hosts of this project, by its name or id."),
     Field("labels", "texts", flag="--label", help="WORD or KEY=VALUE; only hosts with this label."),

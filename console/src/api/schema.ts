@@ -806,7 +806,7 @@ export interface ClusterBody {
   max_price_per_hour?: string | null;
   /** Only hosts whose relay is in this region */
   region?: string | null;
-  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  /** REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else 30) */
   near?: string | null;
   /** Two capital letters (DE); only hosts whose owners say so */
   country?: string | null;
@@ -1913,7 +1913,7 @@ export interface JobBody {
   max_price_per_hour?: string | null;
   /** Only hosts whose relay is in this region */
   region?: string | null;
-  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  /** REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else 30) */
   near?: string | null;
   /** Two capital letters (DE); only hosts whose owners say so */
   country?: string | null;
@@ -2045,7 +2045,7 @@ export interface JobRequestOut {
   max_price_per_hour: string | null | null;
   /** Only hosts whose relay is in this region */
   region: string | null;
-  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  /** REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else 30) */
   near: string | null;
   /** Two capital letters (DE); only hosts whose owners say so */
   country: string | null;
@@ -2192,7 +2192,7 @@ export interface KeptRequestOut {
   max_price_per_hour: string | null | null;
   /** Only hosts whose relay is in this region */
   region: string | null;
-  /** REGION or REGION:MS; only hosts in it, or within MS milliseconds of it (0 to 1000, else 30) */
+  /** REGION or VOLUME, then :MS; only hosts in it, or within MS milliseconds (0 to 1000, else 30) */
   near: string | null;
   /** Two capital letters (DE); only hosts whose owners say so */
   country: string | null;

@@ -23,7 +23,7 @@ export function PlaceFields({ draft, change, faults }: Props) {
         <ElsewhereFields draft={draft} change={change} error={faults.backend} />
         <SimpleGrid cols={{ base: 1, sm: 2, lg: 3 }} spacing="sm">
           <TextInput label="Region" {...field("region")} />
-          <TextInput label="Near a region" description="eu-1, or eu-1:20 for 20 ms." {...field("near")} />
+          <TextInput label="Near" description="A region or a volume; eu-1:20 is 20 ms." {...field("near")} />
           <TextInput label="Country" description="As owners say, such as DE." {...field("country")} />
           <TextInput label="Provider" description="A project." {...field("provider_id")} />
           <TextInput label="Labels" description="Hosts with all of these." {...field("labels")} />

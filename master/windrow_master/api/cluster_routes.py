@@ -20,7 +20,7 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.deps import Asking, Services, Serving
 from windrow_master.api.event_tail import CLUSTER
-from windrow_master.api.names import with_host
+from windrow_master.api.names import with_host, with_region
 from windrow_master.api.paging import (
     Cursor,
     Json,
@@ -104,11 +104,11 @@ def attach(services: Services) -> None:
     services.clusters.on_change(lambda cluster_id: services.bus.publish(CLUSTER, cluster_id))
 
 
-def _asked(services: Services, body: ClusterBody) -> ClusterRequest:
-    """Return the request of a new cluster, with the id of the host that it names."""
+async def _asked(services: Services, principal: Principal, body: ClusterBody) -> ClusterRequest:
+    """Return the request of a new cluster, with the id of the host, and the region of the volume, that it names."""
     asked = body.parsed()
     check_new_name(asked.name)
-    return with_host(services, asked)
+    return await with_region(services, principal, with_host(services, asked))
 
 
 class StepOut(Out):
@@ -340,7 +340,7 @@ class BoxOut(Out):
 async def plan_cluster(services: Serving, principal: Asking, body: ClusterBody) -> Any:
     """The price and the place of a cluster if it were created now, or the reason of each host against it. Changes
     nothing."""
-    return PlanOut.of(await services.clusters.plan(principal, _asked(services, body)))
+    return PlanOut.of(await services.clusters.plan(principal, await _asked(services, principal, body)))
 
 
 @route.post("/clusters", may=Permission.RENT, repeat=Repeat.REPEATABLE, status_code=202, answer=ClusterAcceptedOut)
@@ -352,7 +352,8 @@ async def create_cluster(
 ) -> Response:
     """Rent and start; the operation ends when it runs. With `wait_seconds` it is Queued where there is no place now."""
     login = login_of(body.registry_login)
-    operation, view = await services.clusters.create(principal, _asked(services, body), idempotency_key, login=login)
+    asked = await _asked(services, principal, body)
+    operation, view = await services.clusters.create(principal, asked, idempotency_key, login=login)
     return accepted(operation, {"cluster": cluster_json(view)})
 
 

@@ -17,7 +17,7 @@ from windrow_master.api.bodies import (
 )
 from windrow_master.api.cluster_routes import PlanOut
 from windrow_master.api.deps import Asking, Serving, announced
-from windrow_master.api.names import with_host
+from windrow_master.api.names import with_host, with_region
 from windrow_master.api.paging import (
     Cursor,
     Limit,
@@ -195,10 +195,10 @@ class ImpactOut(Out):
 
 
 async def _asked(services: Services, principal: Principal, body: JobBody) -> JobRequest:
-    """The request of a new job, with the id of the host that it names."""
+    """The request of a new job, with the id of the host, and the region of the volume, that it names."""
     asked = body.parsed()
     check_new_name(asked.name)
-    return with_host(services, asked)
+    return await with_region(services, principal, with_host(services, asked))
 
 
 @route.post("/jobs/plan", may=Permission.RENT, answer=PlanOut)

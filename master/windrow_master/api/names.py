@@ -1,5 +1,5 @@
-"""Resolves host names: where a path or a request names a host, its name does as well as its id while no other host
-has it."""
+"""Resolves names: where a path or a request names a host, its name does as well as its id while no other host has it;
+and what a request wants to be near may be a volume."""
 
 from dataclasses import replace
 from typing import TypeVar
@@ -8,8 +8,9 @@ from fastapi import Request
 
 from windrow_master.api.services import Services
 from windrow_master.fleet.model import AdminState
+from windrow_master.identity.model import Principal
 from windrow_master.spec import Resources
-from windrow_proto.errors import Conflict
+from windrow_proto.errors import Conflict, NotFound
 from windrow_proto.ids import HostId, starts
 
 HOST = "host_id"
@@ -44,3 +45,24 @@ def host_of(services: Services, wanted: str) -> str:
 def with_host(services: Services, asked: R) -> R:
     """The request with the id of the host that it names, if any. Raises Conflict as `host_of` does."""
     return asked if asked.host_id is None else replace(asked, host_id=HostId(host_of(services, asked.host_id)))
+
+
+async def with_region(services: Services, principal: Principal, asked: R) -> R:
+    """The request with a region in the place of the volume of the caller's that its `near` names: where the machine is
+    that has the volume now. A region of that name comes first. Raises Conflict where no machine has it."""
+    name, colon, most_ms = (asked.near or "").partition(":")
+    known = {*services.fleet.relays.regions().values(), *(entry.host.region for entry in services.fleet.view)}
+    if not name or name in known:
+        return asked
+    try:
+        volume = await services.volumes.get(principal, name)
+    except NotFound:
+        return asked  # a region of which nothing is known: the refusal says so
+    for use, _ in sorted(volume.users, key=lambda one: not one[0].writes):
+        view = await services.clusters.get(principal, use.cluster_id)
+        for workload in view.workloads:
+            region = "" if workload.is_past else services.fleet.entry(workload.host_id).host.region
+            if region:
+                return replace(asked, near=f"{region}{colon}{most_ms}")
+    said = f"No machine that has the volume {name} is in a known region now: name a region, or leave near out."
+    raise Conflict(f"{said} Who has it: windrow volume ls", subject="near")

@@ -4,8 +4,10 @@ import pytest
 
 from tests.support.wired import Relays
 from tests.unit.clusters.test_routes import HOST
+from windrow_master.clusters.model import Use
 from windrow_master.fleet.presence import Route
 from windrow_master.spec import NEAR_MS
+from windrow_master.storage.volume_repository import VolumeRepository
 from windrow_proto.ids import BootId
 from windrow_proto.messages import Heartbeat
 from windrow_proto.units import MILLISECOND, SECOND
@@ -77,3 +79,18 @@ async def test_what_no_host_can_have_is_not_valid_and_the_field_is_named(site) -
         for field, value in absurd.items():
             answer = await site.client.post(f"/api/v1{path}", json={"argv": ["true"], field: value})
             assert (answer.status_code, field in answer.text) == (422, True), (path, field)
+
+
+async def test_near_a_volume_is_near_the_machine_that_has_it(far) -> None:
+    volume_id = (await far.client.post("/api/v1/volumes", json={"name": "data"})).json()["id"]
+    unused = await far.client.post("/api/v1/jobs", json={"argv": ["true"], "near": "data"})
+    assert (unused.status_code, unused.json()["subject"]) == (409, "near")
+    made = (await far.client.post("/api/v1/clusters", json={"argv": ["true"]})).json()["cluster"]["id"]
+    far.write(lambda uow: uow[VolumeRepository].use(Use(volume_id, made, writes=True)))
+
+    async def near(said: str) -> str:
+        job = await far.client.post("/api/v1/jobs", json={"argv": ["true"], "near": said})
+        assert job.status_code == 201, job.text
+        return str(job.json()["jobs"][0]["request"]["near"])
+
+    assert [await near(one) for one in ("data", "data:7", "eu-1", "mars")] == ["eu-2", "eu-2:7", "eu-1", "mars"]
