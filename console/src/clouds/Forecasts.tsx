@@ -31,7 +31,7 @@ export function Forecasts({ purchases }: { purchases: readonly CloudPurchase[] }
         width="100%"
         height={HEIGHT}
         role="img"
-        aria-label={`Cost of each purchase against its forecast, the latest at the right: ${mean.toFixed(2)} in the mean`}
+        aria-label={`Cost of each purchase against its forecast, the latest at the right; mean ${mean.toFixed(2)}`}
         style={{ display: "block", overflow: "visible" }}
       >
         <rect y={y(1.15)} width="100%" height={y(0.85) - y(1.15)} fill="var(--wr-sunken)" />
