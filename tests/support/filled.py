@@ -44,7 +44,7 @@ BY_NAME: Final[dict[str, Any]] = {
     "debit": f"renter/{ID.format('account')}",
     "credit": f"held/{ID.format('rental')}",
     "issuer": "https://login.example.org",
-    **dict.fromkeys(("per_hour", "per_day", "in_all", "today", "reserved", "spent", "paid"), "18.203417"),
+    **dict.fromkeys(("per_hour", "per_day", "in_all", "today", "reserved", "forecast", "spent", "paid"), "18.203417"),
 }
 """Values by the name of a field, where its type says too little."""
 SPANS: Final = {"ends_at": timedelta(hours=5), "expires_at": timedelta(days=9)}
