@@ -4,8 +4,9 @@ The same random work is done twice in one store, with the cache and without, and
 """
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,12 +16,14 @@ from sqlalchemy.exc import IntegrityError
 
 from tests.master_support import opened_store
 from windrow_master.clusters.tables import decisions
+from windrow_master.store import prepared
 from windrow_master.store import store as store_module
 from windrow_master.store.model import EventRow, Operation, OperationState
-from windrow_master.store.prepared import Made, Upsert
+from windrow_master.store.prepared import ByKey, Made, Upsert
 from windrow_master.store.store import Store
 from windrow_master.store.tables import audit, event_subjects, events, operations
 from windrow_master.store.unit import UnitOfWork
+from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, EventId, OperationId
 
 SERVED = pytest.mark.proves("stores on a real PostgreSQL")
@@ -32,6 +35,22 @@ LATEST: Final = Made(select(decisions).where(decisions.c.cluster_id == bindparam
 DROP: Final = Made(delete(operations).where(operations.c.subject == bindparam("wanted")))
 DROP_EVENTS: Final = Made(delete(events).where(events.c.kind == bindparam("wanted")))
 NAMES: Final = ("a", "b", "c")
+
+
+def _said(row: Mapping[Any, Any]) -> tuple[Any, ...]:
+    return row["id"], row["subject"], row["kind"], row["state"], row["error_detail"]
+
+
+DETAIL: Final = Made(update(operations).where(operations.c.id == bindparam("was_id")), ("error_detail",), is_late=True)
+MOVE: Final = Made(update(operations).where(operations.c.id == bindparam("was_id")), ("subject", "kind"), is_late=True)
+KNOWN: Final = Made(
+    update(operations).where(operations.c.id == bindparam("was_id")),
+    ("kind",),
+    is_late=True,
+    refused="It is gone.",
+)
+BY_ID: Final = ByKey(select(operations), operations.c.id, _said, itemgetter(0))
+BY_SUBJECT: Final = ByKey(select(operations), operations.c.subject, _said, itemgetter(1), itemgetter(0), BY_ID)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=SERVED)])
@@ -125,6 +144,33 @@ class Work:
     def drop(self) -> int:
         return DROP.run(self.uow.connection, {"wanted": self.name()})
 
+    def some_id(self) -> str:
+        return f"operation_{self.rng.randint(1, self.made + 1):04d}"
+
+    def late_detail(self) -> None:
+        DETAIL.run(self.uow.connection, {"was_id": self.some_id(), "error_detail": f"{self.rng.random()}"})
+
+    def late_move(self) -> None:
+        MOVE.run(self.uow.connection, {"was_id": self.some_id(), "subject": self.name(), "kind": self.name()})
+
+    def known_kind(self) -> None:
+        """One that is there is written later, and the transaction knows already how it will be."""
+        wanted, kind = self.some_id(), self.name()
+        found = BY_ID.one(self.uow.connection, wanted)
+        if found is not None:
+            KNOWN.run(self.uow.connection, {"was_id": wanted, "kind": kind})
+            BY_ID.note(self.uow.connection, wanted, [(*found[:2], kind, *found[3:])])
+
+    def by_id(self) -> Any:
+        return BY_ID.one(self.uow.connection, self.some_id())
+
+    def by_subject(self) -> Any:
+        return BY_SUBJECT.of(self.uow.connection, self.name())
+
+    def by_subjects(self) -> Any:
+        found = BY_SUBJECT.some(self.uow.connection, [*NAMES, "nobody", *(f"other {one}" for one in range(8))])
+        return sorted(found.items())
+
     def running(self) -> Any:
         return self.uow.operations.running(self.name())
 
@@ -156,9 +202,11 @@ Step = Callable[[Work], Any]
 CHANGES: Final[tuple[Step, ...]] = (
     *(Work.add_operation, Work.add_operation, Work.finish, Work.add_event, Work.add_event, Work.put, Work.put),
     *(Work.note, Work.raw_update, Work.raw_delete, Work.drop, Work.drop_events),
+    *(Work.late_detail, Work.late_move, Work.known_kind),
 )
 LOOKS: Final[tuple[Step, ...]] = (
     *(Work.running, Work.running, Work.page, Work.one, Work.told, Work.decided, Work.subjects, Work.noted, Work.mine),
+    *(Work.by_id, Work.by_id, Work.by_subject, Work.by_subjects),
 )
 
 
@@ -184,3 +232,44 @@ def test_random_work_is_answered_as_without_a_cache(store: Store, monkeypatch: p
             patch.setattr(store_module, "cached", lambda _connection, **_how: nullcontext())
             plain = answers(store, seed)
         assert cached == plain, f"seed {seed}"
+
+
+def test_a_write_of_a_row_that_is_not_there_undoes_the_transaction_that_knew_it(store: Store) -> None:
+    def work(uow: UnitOfWork) -> None:
+        uow.audit("me", "act", "it")
+        KNOWN.run(uow.connection, {"was_id": "operation_0001", "kind": "a"})
+
+    with pytest.raises(Conflict, match="It is gone"):
+        store.write_now(work, name="test")
+    assert not store.read_now(lambda uow: uow.audit_log.list("it"))
+
+
+def test_rows_that_are_asked_for_together_are_answered_one_by_one_without_a_statement(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(uow: UnitOfWork) -> list[Any]:
+        steps = Work(uow, 0)
+        for name in ("a", "b", "b"):
+            uow.operations.add(steps.operation(name))
+        BY_SUBJECT.some(uow.connection, NAMES)
+        uow.operations.add(steps.operation("d"))  # of none of these
+        monkeypatch.setattr(prepared, "_cursor", None)
+        found = [[row[0] for row in BY_SUBJECT.of(uow.connection, name)] for name in NAMES]
+        assert BY_ID.one(uow.connection, "operation_0003") is not None
+        monkeypatch.undo()
+        return found
+
+    assert store.write_now(work, name="test") == [["operation_0001"], ["operation_0002", "operation_0003"], []]
+
+
+def test_a_row_is_as_the_last_of_several_statements_wrote_it(store: Store) -> None:
+    def work(uow: UnitOfWork) -> Any:
+        steps, to = Work(uow, 0), uow.connection
+        for _ in range(2):
+            uow.operations.add(steps.operation("a"))
+        MOVE.run(to, {"was_id": "operation_0001", "subject": "b", "kind": "first"})
+        KNOWN.run(to, {"was_id": "operation_0002", "kind": "second"})
+        MOVE.run(to, {"was_id": "operation_0002", "subject": "b", "kind": "last"})
+        return BY_ID.one(to, "operation_0002")
+
+    assert store.write_now(work, name="test")[2] == "last"

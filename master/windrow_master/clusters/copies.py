@@ -42,6 +42,9 @@ class Starts(Protocol):
     ) -> Made | Needs:
         """A cluster with its place, rented and not started."""
 
+    def read_ahead(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:
+        """Read at once what starts on these hosts will read one after the other."""
+
     def tell_start(self, uow: UnitOfWork, principal: Principal, cluster: Cluster, found: Placement, kind: str) -> None:
         """Write down that it starts, and let it."""
 
@@ -73,6 +76,7 @@ class Copies:
 
         def change(uow: UnitOfWork, among: Sequence[Nominated | None]) -> list[Made]:
             known, found = uow[ClusterRepository].keys(principal.account_id, [key for key, _ in copies]), list[Made]()
+            self._starts.read_ahead(uow, [host_id for one in among if one is not None for host_id in one.hosts])
             out = uow.ask(HostsKept(""))
             for number, ((key, request), hosts) in enumerate(zip(copies, among, strict=False)):
                 try:
@@ -86,6 +90,10 @@ class Copies:
                 except (WindrowError, Missed) as error:
                     raise _Cut(number) from error
                 found.append(new)
+            try:
+                uow.flush()
+            except WindrowError as error:  # of one of them; which one is not known
+                raise _Cut(len(found) // 2) from error
             return found
 
         async def act(among: Sequence[Nominated | None]) -> Sequence[Made]:

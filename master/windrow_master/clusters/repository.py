@@ -1,8 +1,8 @@
 """Reads and writes clusters and workloads; rows go in and out as values of the package."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from operator import attrgetter
+from dataclasses import asdict, dataclass, replace
+from operator import attrgetter, itemgetter
 from typing import Any, Final
 
 from sqlalchemy import Select, bindparam, case, func, insert, literal_column, or_, select, update
@@ -24,7 +24,7 @@ from windrow_master.market.model import PROOF_ACCOUNT
 from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, readable, settable
+from windrow_master.store.prepared import ByKey, Found, Made, few, flat, is_one_of_few, page, readable, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
@@ -61,7 +61,7 @@ _COMMITMENTS: Final = (
     .group_by(workloads.c.host_id)
 )
 _COMMITTED: Final = Made(_COMMITMENTS)
-_COMMITTED_ON: Final = Made(_COMMITMENTS.where(is_one_of_few(workloads.c.host_id)))
+_COMMITTED_ON: Final = ByKey(_COMMITMENTS, workloads.c.host_id, lambda row: _committed(row), itemgetter(0))
 _IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
     select(clusters).where(_IS_LIVING),
@@ -344,7 +344,12 @@ class WorkloadRepository(Repository):
 
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
+        host_id, known = workload.host_id, _COMMITTED_ON.known(self._connection, workload.host_id)
         _ADD_WORKLOAD.run(self._connection, _workload_values(workload))
+        if known is not None and not workload.is_released:
+            before = known[0][1] if known else Committed(0, Bytes(0))
+            cpus, memory = before.cpus + workload.cpus, Bytes(before.memory_bytes + workload.memory_bytes)
+            _COMMITTED_ON.note(self._connection, host_id, [(host_id, Committed(cpus, memory, before.works + 1))])
 
     def save(self, workload: Workload) -> None:
         """Write a workload as it is now."""
@@ -420,17 +425,12 @@ class WorkloadRepository(Repository):
     def committed(self, host_ids: Sequence[HostId] | None = None) -> dict[HostId, Committed]:
         """Return the resources asked of each host, or of each of these, by the work that still holds slots there."""
         if host_ids is None:
-            rows = _COMMITTED.rows(self._connection, {})
-        else:
-            rows = [row for wanted in few(host_ids) for row in _COMMITTED_ON.rows(self._connection, wanted)]
-        return {
-            one["host_id"]: Committed(int(one["cpus"]), Bytes(int(one["memory_bytes"])), int(one["works"]))
-            for one in rows
-        }
+            return dict(map(_committed, _COMMITTED.rows(self._connection, {})))
+        return dict(one for found in _COMMITTED_ON.some(self._connection, host_ids).values() for one in found)
 
 
-_CLUSTER_FIELDS: Final = tuple(field.name for field in fields(Cluster))
-_WORKLOAD_FIELDS: Final = tuple(field.name for field in fields(Workload))
+def _committed(row: Mapping[Any, Any]) -> tuple[HostId, Committed]:
+    return row["host_id"], Committed(int(row["cpus"]), Bytes(int(row["memory_bytes"])), int(row["works"]))
 
 
 def request_values(request: ClusterRequest) -> dict[str, Any]:
@@ -440,7 +440,7 @@ def request_values(request: ClusterRequest) -> dict[str, Any]:
 
 def _cluster_values(cluster: Cluster) -> dict[str, Any]:
     steps = [flat(step) for step in cluster.steps]
-    return {name: getattr(cluster, name) for name in _CLUSTER_FIELDS} | {
+    return flat(cluster) | {
         "name": cluster.name,
         "request": request_values(cluster.request),
         "steps": steps,
@@ -471,7 +471,7 @@ def _workload_values(workload: Workload) -> dict[str, Any]:
     slots = [flat(slot) for slot in workload.slots]
     results = None if workload.results is None else flat(workload.results)
     changed = {"phase": workload.phase.value, "ports": dict(workload.ports), "slots": slots, "results": results}
-    return {name: getattr(workload, name) for name in _WORKLOAD_FIELDS} | changed
+    return flat(workload) | changed
 
 
 def _workload(row: Mapping[Any, Any]) -> Workload:

@@ -469,6 +469,12 @@ class ClusterService:
         self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
         return cluster, ready.found
 
+    def read_ahead(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:
+        """Read at once what starts on these hosts will read one after the other."""
+        if host_ids:
+            self._fleet.lock(uow, host_ids)
+            self._placer.read_ahead(uow, host_ids)
+
     def _admitted(
         self,
         uow: UnitOfWork,

@@ -4,7 +4,7 @@ A request that finds no capacity is told where there is some once the Master's o
 (yielding.py).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Any, Final
@@ -148,10 +148,17 @@ class Placer:
             made_of = host, slots, taken, is_settled, limit, book.counting_for(host.owner_account)
             before = known.get((host.host_id, cpus))
             if before is None or not _is_same(before[0], made_of):
-                made = _candidate(host, slots, taken, book, cpus, is_settled, limit)
+                offers = None if before is None else _same_offers(before, made_of)
+                made = _candidate(host, slots, taken, book, cpus, is_settled, limit, offers)
                 before = known[host.host_id, cpus] = made_of, made
             found.append(before[1])
         return tuple(found)
+
+    def read_ahead(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:
+        """Read at once the rows of which `candidates` will be asked for one host after the other."""
+        self._fleet.hosts.with_slots(uow, host_ids)
+        uow[WorkloadRepository].committed(host_ids)
+        uow.ask(HostLimits(host_ids))
 
     def offers(self, uow: UnitOfWork) -> tuple[Offer, ...]:
         """Return the offers of what can be rented or is rented, by tier."""
@@ -211,6 +218,14 @@ def _is_same(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return is_alike and all(map(is_, slots, other_slots))
 
 
+def _same_offers(before: tuple[tuple[Any, ...], Candidate], made_of: tuple[Any, ...]) -> dict[int, SlotOffer]:
+    """The offers of a host that are as they were, by the identity of their slots: one of its slots was taken, say."""
+    (host, slots, *_, asks), made = before
+    if host is not made_of[0] or asks != made_of[-1]:
+        return {}
+    return {id(slot): offer for slot, offer in zip(slots, made.slots, strict=True)}
+
+
 def _candidate(
     host: Host,
     slots: Sequence[Slot],
@@ -219,7 +234,10 @@ def _candidate(
     cpus: int,
     is_settled_once_heard: bool,
     limit: HostLimit,
+    offers: Mapping[int, SlotOffer] | None = None,
 ) -> Candidate:
+    """offers: those of its slots that are known, by identity."""
+    known = offers or {}
     inventory, line = host.inventory, host.bandwidth
     return Candidate(
         host_id=host.host_id,
@@ -237,7 +255,7 @@ def _candidate(
         memory_free_bytes=Bytes(0 if inventory is None else inventory.memory_bytes - committed.memory_bytes),
         cpus=0 if inventory is None else inventory.cpu_count,
         memory_bytes=Bytes(0 if inventory is None else inventory.memory_bytes),
-        slots=tuple(_slot_offer(host, slot, book, cpus) for slot in slots),
+        slots=tuple(known.get(id(slot)) or _slot_offer(host, slot, book, cpus) for slot in slots),
         default_image=host.default_image,
         is_fenced=host.is_fenced,
         gives_containers_gpus=host.gives_containers_gpus,

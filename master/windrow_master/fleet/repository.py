@@ -1,12 +1,11 @@
 """Reads and writes hosts, slots and commands; rows go in and out as the fleet's values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, update
-from sqlalchemy.exc import IntegrityError
 
 from windrow_master.fleet.model import (
     FORGOTTEN_AT_START,
@@ -27,10 +26,9 @@ from windrow_master.fleet.model import (
     VerifyState,
 )
 from windrow_master.fleet.tables import commands, gpu_claims, grants, hosts, slots
-from windrow_master.store.cache import forget
-from windrow_master.store.prepared import SQLITE, Found, Made, few, flat, is_one_of_few, page, settable
+from windrow_master.store.cache import cache_of
+from windrow_master.store.prepared import SQLITE, ByKey, Found, Made, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
-from windrow_proto.errors import Conflict
 from windrow_proto.ids import AccountId, BootId, ClusterId, CommandId, GpuUuid, HostId, SlotId
 from windrow_proto.model import CommandKind, Inventory, Isolation
 from windrow_proto.wire_host import decode_inventory, encode_inventory
@@ -40,23 +38,25 @@ INVENTORIES_CACHED = 4_096
 
 # Made once: building a statement costs more than running it, and these run for every host, slot and command.
 _ADD_HOST: Final = Made(insert(hosts), hosts.c.keys())
-_GET_HOST: Final = Found(select(hosts).where(hosts.c.host_id == bindparam("wanted")), lambda row: _host(row))
+_HOSTS: Final = ByKey(
+    select(hosts), hosts.c.host_id, lambda row: _host(row), attrgetter("host_id"), attrgetter("host_id")
+)
 _ALL_HOSTS: Final = Found(select(hosts).order_by(hosts.c.host_id), lambda row: _host(row))
 _SAVE_HOST: Final = Made(
     update(hosts).where(hosts.c.host_id == bindparam("was_id"), hosts.c.version == bindparam("was_version")),
     settable(hosts),
 )
-_LOCK_HOST: Final = Made(
-    select(hosts.c.host_id).where(hosts.c.host_id == bindparam("wanted")).with_for_update(key_share=True)
-)
-_FEW_HOSTS: Final = Found(
-    select(hosts).where(is_one_of_few(hosts.c.host_id)), lambda row: _host(row), attrgetter("host_id")
-)
-_SLOTS_OF_FEW: Final = Found(
-    select(slots).where(is_one_of_few(slots.c.host_id)), lambda row: _slot(row), attrgetter("slot_id")
+_LOCK_HOSTS: Final = Made(
+    select(hosts.c.host_id)
+    .where(is_one_of_few(hosts.c.host_id))
+    .order_by(hosts.c.host_id)
+    .with_for_update(key_share=True)
 )
 _ADD_SLOT: Final = Made(insert(slots), slots.c.keys())
-_GET_SLOT: Final = Found(select(slots).where(slots.c.slot_id == bindparam("wanted")), lambda row: _slot(row))
+_SLOTS: Final = ByKey(select(slots), slots.c.slot_id, lambda row: _slot(row), attrgetter("slot_id"))
+_SLOTS_OF_HOST: Final = ByKey(
+    select(slots), slots.c.host_id, lambda row: _slot(row), attrgetter("host_id"), attrgetter("slot_id"), _SLOTS
+)
 _ALL_SLOTS: Final = Found(select(slots).order_by(slots.c.slot_id), lambda row: _slot(row))
 _SLOTS_OF_HOLDER: Final = Found(
     select(slots).where(slots.c.holder == bindparam("wanted")), lambda row: _slot(row), attrgetter("slot_id")
@@ -66,17 +66,18 @@ _EXPIRED: Final = Found(
     lambda row: _slot(row),
     attrgetter("slot_id"),
 )
-_SWAP_SLOT: Final = Made(
-    update(slots).where(
-        slots.c.slot_id == bindparam("was_id"),
-        slots.c.host_id == bindparam("was_host"),
-        slots.c.state == bindparam("was_state"),
-        slots.c.token == bindparam("was_token"),
-        slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
-        slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
-    ),
-    settable(slots),
+_SWAP: Final = update(slots).where(
+    slots.c.slot_id == bindparam("was_id"),
+    slots.c.host_id == bindparam("was_host"),
+    slots.c.state == bindparam("was_state"),
+    slots.c.token == bindparam("was_token"),
+    slots.c.holder.is_not_distinct_from(bindparam("was_holder")),
+    slots.c.unavailable.is_not_distinct_from(bindparam("was_unavailable")),
 )
+_SWAP_SLOT: Final = Made(_SWAP, settable(slots))
+_HELD: Final = "Somebody else holds the slot, or has held it with this token."
+_SWAP_KNOWN: Final = Made(_SWAP, settable(slots), is_late=True, refused=_HELD)
+"""The same for a row that the transaction has read as it is expected to be."""
 _CLAIMS_OF_HOST: Final = Found(
     select(gpu_claims).where(gpu_claims.c.host_id == bindparam("wanted")),
     lambda row: Claim(**row),
@@ -91,7 +92,7 @@ _ADD_CLAIM: Final = Made(insert(gpu_claims), gpu_claims.c.keys())
 _DROP_CLAIM: Final = Made(
     delete(gpu_claims).where(gpu_claims.c.host_id == bindparam("was_host"), gpu_claims.c.uuid == bindparam("was_uuid"))
 )
-_ADD_GRANT: Final = Made(insert(grants), grants.c.keys())
+_ADD_GRANT: Final = Made(insert(grants), grants.c.keys(), is_late=True, refused=_HELD)
 _END_GRANT: Final = Made(
     update(grants)
     .where(grants.c.slot_id == bindparam("was_id"), grants.c.ended_at_ns.is_(None))
@@ -135,13 +136,17 @@ class HostRepository(Repository):
 
     def get(self, host_id: HostId) -> Host | None:
         """One host."""
-        return _GET_HOST.one(self._connection, {"wanted": host_id})
+        return _HOSTS.one(self._connection, host_id)
 
-    def lock(self, host_id: HostId) -> None:
-        """Let nobody else grant anything of a host until this transaction ends, whoever believes to lead."""
-        if self._connection.dialect.name != SQLITE:  # there one writes at a time
-            _LOCK_HOST.rows(self._connection, {"wanted": host_id})
-            forget(self._connection, "slots")
+    def lock(self, host_ids: Iterable[HostId]) -> None:
+        """Let nobody else grant anything of these hosts until this transaction ends, whoever believes to lead."""
+        if self._connection.dialect.name == SQLITE:  # there one writes at a time
+            return
+        cache = cache_of(self._connection)
+        locked = set[str]() if cache is None else cache.locked
+        for wanted in few(sorted(set(host_ids) - locked)):
+            _LOCK_HOSTS.rows(self._connection, wanted)
+            locked.update(wanted.values())
 
     def list_all(self) -> Sequence[Host]:
         """Every host, retired ones too, in the order of their joining."""
@@ -149,7 +154,7 @@ class HostRepository(Repository):
 
     def some(self, host_ids: Sequence[HostId]) -> Sequence[Host]:
         """Those of these hosts that are there and can be read."""
-        return [host for wanted in few(host_ids) for host in _FEW_HOSTS.readable(self._connection, wanted)]
+        return [host for found in _HOSTS.some(self._connection, host_ids).values() for host in found]
 
     def of_owner(self, account_id: AccountId) -> Sequence[Host]:
         """The hosts of one account."""
@@ -224,15 +229,15 @@ class SlotRepository(Repository):
 
     def get(self, slot_id: SlotId) -> Slot | None:
         """One slot."""
-        return _GET_SLOT.one(self._connection, {"wanted": slot_id})
+        return _SLOTS.one(self._connection, slot_id)
 
     def of_host(self, host_id: HostId) -> Sequence[Slot]:
         """The slots of one host."""
-        return self.of_hosts([host_id])  # with the statement by which a transaction has mostly read them before
+        return self.of_hosts([host_id])
 
     def of_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Slot]:
         """The slots of these hosts, those of one host in the order of their ids."""
-        return [slot for wanted in few(host_ids) for slot in _SLOTS_OF_FEW.readable(self._connection, wanted)]
+        return [slot for slots in _SLOTS_OF_HOST.some(self._connection, host_ids).values() for slot in slots]
 
     def of_holder(self, cluster_id: ClusterId) -> Sequence[Slot]:
         """The slots one cluster holds."""
@@ -249,7 +254,8 @@ class SlotRepository(Repository):
     def swap(self, before: Slot, after: Slot) -> bool:
         """Write `after` if the row's state, token, holder and offer are still those of `before`; False otherwise.
 
-        Raises Conflict where somebody else holds the slot, or had its token, although the row did not say so.
+        Raises Conflict, now or when that is sent, where somebody else holds the slot, or had its token, although the
+        row did not say so.
         """
         was = {
             "was_id": before.slot_id,
@@ -259,12 +265,23 @@ class SlotRepository(Repository):
             "was_holder": before.holder,
             "was_unavailable": before.unavailable,
         }
-        if _SWAP_SLOT.run(self._connection, _slot_values(after) | was) != 1:
+        known, beside = (
+            _SLOTS.known(self._connection, before.slot_id),
+            _SLOTS_OF_HOST.known(self._connection, before.host_id),
+        )
+        is_known = known is not None and list(map(_compared, known)) == [_compared(before)]
+        if (_SWAP_KNOWN if is_known else _SWAP_SLOT).run(self._connection, _slot_values(after) | was) != 1:
             return False
+        if is_known:
+            _SLOTS.note(self._connection, after.slot_id, [after])
+        if is_known and beside is not None and after.host_id == before.host_id:
+            now = [after if one.slot_id == after.slot_id else one for one in beside]
+            _SLOTS_OF_HOST.note(self._connection, after.host_id, now)
         if before.holder is not None and after.holder is None:
             _END_GRANT.run(self._connection, {"was_id": after.slot_id, "now_ns": after.changed_at_ns})
         elif before.holder is None and after.holder is not None:
-            self._open_grant(after, after.holder)
+            grant = Grant(after.slot_id, after.token, after.holder, after.changed_at_ns)
+            _ADD_GRANT.run(self._connection, flat(grant))
         return True
 
     def grants(self, slot_id: SlotId) -> Sequence[Grant]:
@@ -272,22 +289,17 @@ class SlotRepository(Repository):
         query = select(grants).where(grants.c.slot_id == slot_id).order_by(grants.c.token)
         return [Grant(**row._mapping) for row in self._connection.execute(query)]
 
-    def _open_grant(self, slot: Slot, holder: ClusterId) -> None:
-        grant = Grant(slot.slot_id, slot.token, holder, slot.changed_at_ns)
-        try:
-            _ADD_GRANT.run(self._connection, flat(grant))
-        except IntegrityError as error:
-            # The savepoint of whoever asked is rolled back with this: the slot's row stays as it was.
-            raise Conflict(
-                "Somebody else holds the slot, or has held it with this token.", subject=slot.slot_id
-            ) from error
+
+def _compared(slot: Slot) -> tuple[object, ...]:
+    """What a change expects a row to be still."""
+    return slot.host_id, slot.state, slot.token, slot.holder, slot.unavailable
 
 
 def _slot_values(slot: Slot) -> dict[str, Any]:
-    values = {column.name: getattr(slot, column.name) for column in slots.c if column.name != "card_uuid"}
+    values = flat(slot)
     values["tier_reasons"] = list(slot.tier_reasons)
     values["isolation"] = slot.isolation.name.lower()
-    values["card_uuid"], values["profile"] = slot.card, slot.profile or None
+    values["card_uuid"], values["profile"] = slot.card, slot.profile or None  # `card` itself is no column
     return values
 
 
@@ -374,7 +386,7 @@ class CommandRepository(Repository):
 
 
 def _command_values(command: CommandRow) -> dict[str, Any]:
-    values = {column.name: getattr(command, column.name) for column in commands.c}
+    values = flat(command)
     values["kind"] = int(command.kind)
     values["result"] = dict(command.result)
     return values

@@ -153,6 +153,10 @@ class FleetService:
         """Reserve free slots until a wall time; all of them, or Conflict and none."""
         return self.slots.hold(uow, slot_ids, cluster_id, expires_ns, actor)
 
+    def lock(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:
+        """Let nobody else grant anything of these hosts until this transaction ends; a grant does so by itself."""
+        self.slots.lock(uow, host_ids)
+
     def grant(
         self,
         uow: UnitOfWork,

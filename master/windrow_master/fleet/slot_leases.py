@@ -46,6 +46,10 @@ class SlotLeases:
         self._carve_for(uow, slots)
         return held
 
+    def lock(self, uow: UnitOfWork, host_ids: Iterable[HostId]) -> None:
+        """Let nobody else grant anything of these hosts until this transaction ends."""
+        uow[HostRepository].lock(host_ids)
+
     def grant(
         self,
         uow: UnitOfWork,
@@ -225,8 +229,7 @@ class SlotLeases:
             if slot is None:
                 raise NotFound("There is no such slot.", subject=slot_id)
             found.append(slot)
-        for host_id in sorted({slot.host_id for slot in found}):
-            uow[HostRepository].lock(host_id)
+        self.lock(uow, {slot.host_id for slot in found})
         return found
 
     def _reserve(

@@ -10,13 +10,13 @@ from windrow_master.hybrid.kept import KeptRoute, forecast_json, parse_forecast
 from windrow_master.hybrid.model import OUT_OF_SERVICE, Bound, Declared, Resource, declared_of, kept
 from windrow_master.hybrid.tables import resources as table
 from windrow_master.hybrid.tables import routes
-from windrow_master.store.prepared import Found, few, flat, is_one_of_few, page, readable
+from windrow_master.store.prepared import ByKey, Found, flat, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, HostId
 
 _BINDING: Final = select(table.c.bound_host, table.c.dedicated_to, table.c.declared)
 _BOUND: Final = Found(_BINDING.where(table.c.bound_host.is_not(None)), lambda row: _bound(row), attrgetter("host_id"))
-_BOUND_OF_FEW: Final = Found(_BINDING.where(is_one_of_few(table.c.bound_host)), lambda row: _bound(row))
+_BOUND_OF: Final = ByKey(_BINDING, table.c.bound_host, lambda row: _bound(row), attrgetter("host_id"))
 
 
 def _bound(row: Mapping[Any, Any]) -> Bound:
@@ -61,7 +61,7 @@ class ResourceRepository(Repository):
         """The hosts that resources are bound to; of these hosts, where they are given."""
         if hosts is None:
             return _BOUND.readable(self._connection)
-        return [one for wanted in few(hosts) for one in _BOUND_OF_FEW.readable(self._connection, wanted)]
+        return [one for found in _BOUND_OF.some(self._connection, hosts).values() for one in found]
 
     def all(self) -> Sequence[Resource]:
         """Every one, in the order of their numbers."""

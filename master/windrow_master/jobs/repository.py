@@ -1,7 +1,7 @@
 """Reads and writes jobs; rows go in and out as values of the package."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import bindparam, func, insert, or_, select, update
@@ -14,7 +14,7 @@ from windrow_master.jobs.tables import jobs
 from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import Found, Made, few, is_one_of_few, page, readable
+from windrow_master.store.prepared import ByKey, Found, Made, flat, page, readable
 from windrow_master.store.repository import Repository
 from windrow_proto.ids import AccountId, ClusterId
 
@@ -24,9 +24,8 @@ _ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
 _STAYS: Final = ("job_id", "account_id", "group_id", "array_index", "request", "created_at_ns")
 """Columns that never change, of which the request is the largest."""
 _CHANGES: Final = tuple(name for name in (*_COLUMNS, "kept_bytes") if name not in _STAYS)
-_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES)
-_GET: Final = Found(select(jobs).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
-_FEW: Final = Found(select(jobs).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
+_SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES, is_late=True)
+_JOBS: Final = ByKey(select(jobs), jobs.c.job_id, lambda row: _job(row), attrgetter("job_id"))
 _LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
 _COUNTS: Final = Made(
@@ -66,12 +65,12 @@ class JobRepository(Repository):
 
     def get(self, job_id: JobId) -> Job | None:
         """One job."""
-        return _GET.one(self._connection, {"wanted": job_id})
+        return _JOBS.one(self._connection, job_id)
 
     def some(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
         """Those of these that are there, with one statement for some at a time."""
-        found = (job for wanted in few(job_ids) for job in _FEW.readable(self._connection, wanted))
-        return {job.job_id: job for job in found}
+        found = _JOBS.some(self._connection, job_ids).values()
+        return {job.job_id: job for jobs in found for job in jobs}
 
     def all_of(self, job_ids: Sequence[JobId]) -> dict[JobId, Job]:
         """Those of these that are there."""
@@ -158,10 +157,14 @@ class JobRepository(Repository):
         return next((job for job in living if any(one.cluster_id == cluster_id for one in job.attempts)), None)
 
 
+def _attempt_values(attempt: Attempt) -> dict[str, Any]:
+    return flat(attempt) | {"place": None if attempt.place is None else flat(attempt.place)}
+
+
 def _values(job: Job) -> dict[str, Any]:
     changed = {
         "state": job.state.value,
-        "attempts": [asdict(attempt) for attempt in job.attempts],
+        "attempts": [_attempt_values(attempt) for attempt in job.attempts],
         "verdict": None if job.verdict is None else job.verdict.value,
         "kept_bytes": sum((one.log_bytes or 0) + (one.files_bytes or 0) for one in job.attempts),
     }

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, literal_column, or_, select, update
 
 from windrow_master.market.model import (
+    NOTHING,
     Ask,
     LedgerAccount,
     ReceiptRow,
@@ -20,7 +21,7 @@ from windrow_master.market.model import (
     may_be_negative,
 )
 from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
-from windrow_master.store.prepared import Found, Made, Upsert, few, flat, is_one_of_few, page, settable
+from windrow_master.store.prepared import ByKey, Found, Made, Upsert, few, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, HostId, TransferId, WorkloadId
@@ -78,13 +79,21 @@ _GET_RECEIPT: Final = Made(
 _TRANSFER_COLUMNS: Final = tuple(c.key for c in transfers.c if c.key != "number")
 _ADD_TRANSFER: Final = Made(insert(transfers), _TRANSFER_COLUMNS, is_late=True)
 _GET_TRANSFER: Final = Made(select(transfers).where(transfers.c.transfer_id == bindparam("wanted")))
-_GET_BALANCE: Final = Made(select(balances).where(balances.c.account == bindparam("wanted")))
-_ADD_BALANCE: Final = Made(insert(balances), balances.c.keys())
-_MOVE_BALANCE: Final = Made(
+_BALANCES: Final = ByKey(select(balances), balances.c.account, lambda row: _Balance(**row), attrgetter("account"))
+_ADD_BALANCE: Final = Made(insert(balances), balances.c.keys(), is_late=True)
+_MOVE: Final = (
     update(balances)
     .where(balances.c.account == bindparam("wanted"))
     .values(balance=balances.c.balance + bindparam("moved"))
 )
+_MOVE_BALANCE: Final = Made(_MOVE)
+_MOVE_KNOWN: Final = Made(_MOVE, is_late=True, refused="A balance was changed by somebody else.")
+"""The same of a row that the transaction has read."""
+
+
+class _Balance(NamedTuple):
+    account: LedgerAccount
+    balance: Microcents
 
 
 def _ask(row: Mapping[Any, Any]) -> Ask:
@@ -278,8 +287,8 @@ class LedgerRepository(Repository):
 
     def balance(self, account: LedgerAccount) -> Microcents:
         """Return the balance of an account; 0 if nothing ever happened there."""
-        row = _GET_BALANCE.row(self._connection, {"wanted": account})
-        return Microcents(0 if row is None else int(row["balance"]))
+        found = _BALANCES.one(self._connection, account)
+        return NOTHING if found is None else Microcents(int(found.balance))
 
     def balances(self) -> dict[LedgerAccount, Microcents]:
         """Every account's balance as kept beside the transfers."""
@@ -330,7 +339,12 @@ class LedgerRepository(Repository):
         return [(row.number, _transfer(row._mapping)) for row in self._connection.execute(query)]
 
     def _move(self, account: LedgerAccount, amount: int) -> None:
-        if _MOVE_BALANCE.run(self._connection, {"wanted": account, "moved": amount}) == 0:
+        known = _BALANCES.known(self._connection, account)
+        if known:
+            _MOVE_KNOWN.run(self._connection, {"wanted": account, "moved": amount})
+            after = _Balance(account, Microcents(known[0].balance + amount))
+            _BALANCES.note(self._connection, account, [after])
+        elif _MOVE_BALANCE.run(self._connection, {"wanted": account, "moved": amount}) == 0:
             _ADD_BALANCE.run(self._connection, {"account": account, "balance": amount})
 
 

@@ -1,14 +1,17 @@
-"""Remembers within one transaction what was read, and holds plain inserts back until something may look for them.
+"""Remembers within one transaction what was read, and holds writes back until something may look for them.
 
-    select ─▶ answered before, and its tables were not written since? ─▶ the same answer
-    insert ─▶ held back ─▶ its table is read or changed, a part or the function ends ─▶ one executemany for each table
+    select ─▶ answered before, and no row of it was written since? ─▶ the same answer
+    write  ─▶ held back ─▶ such a row is read or changed, a part or the function ends ─▶ one executemany each
 
-A bound cluster needs fifty statements, of which half ask again what was asked a moment ago, or add rows that nothing
+Most selects are about rows in which one column has one of a few values. A write of a row in which it has another one
+changes nothing of their answers, and may wait until they are answered.
+
+A bound cluster needs fifty statements, of which half ask again what was asked a moment ago, or write rows that nothing
 reads before the commit.
 """
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -29,35 +32,70 @@ _WORD: Final = re.compile(r"[a-z_]+")
 Bound = Any
 Numbered = Callable[[int], None]
 """Is told the number that the database gave to a row."""
+About = tuple[str, str, Collection[Any]]
+"""The rows of a table in which a column has one of these values."""
 
 
-class Insert(Protocol):
-    """A plain insert into one table. `send` sends rows; each that has a Numbered is told its number."""
+class Write(Protocol):
+    """A statement that writes one row of a table for each of its values. is_insert: a new one and nothing else."""
 
     table: str
+    is_insert: bool
 
-    def send(self, connection: Connection, rows: list[tuple[Bound, Numbered | None]]) -> None: ...
+    def send(self, connection: Connection, rows: list[tuple[Bound, Numbered | None]]) -> None:
+        """Run it for these; each that has a Numbered is told its number."""
+
+    def values_of(self, connection: Connection, column: str, row: Bound) -> Collection[Any] | None:
+        """Return the values that a column of the written row may have, before and after; None: any."""
+
+
+@dataclass(slots=True)
+class _Answers:
+    """The keys of the answers that rows of one table are in. by_value: of those about a column, by its values."""
+
+    of_any: set[Hashable] = field(default_factory=set)
+    by_value: dict[str, dict[Any, set[Hashable]]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Held:
+    """The values of one column in the first rows that a statement holds back. is_any: one of them may have any."""
+
+    count: int = 0
+    values: set[Any] = field(default_factory=set)
+    is_any: bool = False
 
 
 @dataclass(slots=True)
 class Cache:
     """Of one transaction. Used from one thread. holds: it may hold rows back; one that only reads refuses each at
-    once."""
+    once. locked: the ids of rows that it has locked and need not lock again."""
 
     holds: bool = True
-    late: dict[Insert, list[tuple[Bound, Numbered | None]]] = field(default_factory=dict)
+    locked: set[str] = field(default_factory=set)
+    late: dict[Write, list[tuple[Bound, Numbered | None]]] = field(default_factory=dict)
     _answers: dict[Hashable, list[Any]] = field(default_factory=dict)
-    _of_table: dict[str, list[Hashable]] = field(default_factory=dict)
+    _of_table: dict[str, _Answers] = field(default_factory=dict)
+    _held: dict[tuple[Write, str], _Held] = field(default_factory=dict)
+    _writes: dict[str, int] = field(default_factory=dict)
+    """By table, how many statements hold rows back."""
     _late_rows: int = 0
 
-    def hold(self, connection: Connection, insert: Insert, row: Bound, numbered: Numbered | None = None) -> None:
+    def hold(self, connection: Connection, write: Write, row: Bound, numbered: Numbered | None = None) -> None:
         """Send this row later."""
+        self.wrote(connection, write, row)
         if not self.holds:
-            insert.send(connection, [(row, numbered)])
+            write.send(connection, [(row, numbered)])
             return
-        self.late.setdefault(insert, []).append((row, numbered))
+        table = write.table
+        if self._writes.get(table, 0) > (write in self.late) and self._is_beside(connection, write, row):
+            self.flush(connection, frozenset({table}))
+        rows = self.late.get(write)
+        if rows is None:
+            rows = self.late[write] = []
+            self._writes[table] = self._writes.get(table, 0) + 1
+        rows.append((row, numbered))
         self._late_rows += 1
-        self.forget((insert.table,))
         if self._late_rows > LATE_MAX:
             self.flush(connection)
 
@@ -69,22 +107,50 @@ class Cache:
         while ready := [one for one in self.late if wanted is None or one.table in wanted]:
             first = min(ready, key=lambda one: len(_above(one.table)))  # what others refer to comes before them
             rows = self.late.pop(first)
+            self._writes[first.table] -= 1
             self._late_rows -= len(rows)
+            for column in _columns(first.table):
+                self._held.pop((first, column), None)
             first.send(connection, rows)
+
+    def flush_about(self, connection: Connection, about: About) -> None:
+        """Send them where one of them may be among these."""
+        if self._writes.get(about[0]) and any(
+            self._may_hold(connection, one, *about[1:]) for one in self._others(about[0])
+        ):
+            self.flush(connection, frozenset({about[0]}))
 
     def known(self, key: Hashable) -> list[Any] | None:
         """The answer to a select that was remembered."""
         return self._answers.get(key)
 
-    def remember(self, key: Hashable, tables: Collection[str], answer: list[Any]) -> None:
-        """Keep the answer to a select until one of its tables is written."""
+    def remember(self, key: Hashable, tables: Collection[str], answer: list[Any], about: About | None = None) -> None:
+        """Keep the answer to a select until one of its tables is written. about: until one of these rows is."""
         if len(answer) > ROWS_MAX:
             return
         if len(self._answers) >= ANSWERS_MAX:
             self.forget()
         self._answers[key] = answer
-        for table in tables:
-            self._of_table.setdefault(table, []).append(key)
+        if about is None:
+            for table in tables:
+                self._of_table.setdefault(table, _Answers()).of_any.add(key)
+            return
+        table, column, values = about
+        by_value = self._of_table.setdefault(table, _Answers()).by_value.setdefault(column, {})
+        for value in values:
+            by_value.setdefault(value, set()).add(key)
+
+    def wrote(self, connection: Connection, write: Write, row: Bound) -> None:
+        """Ask again what this row may be in."""
+        found = self._of_table.get(write.table)
+        if found is None:
+            return
+        self._drop(found.of_any)
+        found.of_any.clear()
+        for column, by_value in found.by_value.items():
+            values = write.values_of(connection, column, row)
+            for value in list(by_value) if values is None else values:
+                self._drop(by_value.pop(value, ()))
 
     def forget(self, tables: Collection[str] | None = None) -> None:
         """Ask again what these tables have; None: whatever any has."""
@@ -93,14 +159,48 @@ class Cache:
             self._of_table.clear()
             return
         for table in tables:
-            for key in self._of_table.pop(table, ()):
-                self._answers.pop(key, None)
+            found = self._of_table.pop(table, _NONE)
+            self._drop(found.of_any)
+            for by_value in found.by_value.values():
+                for keys in by_value.values():
+                    self._drop(keys)
 
     def drop(self) -> None:
         """What was written is undone: send nothing of what is held back, and remember nothing."""
         self.late.clear()
+        self._held.clear()
+        self._writes.clear()
         self._late_rows = 0
+        self.locked.clear()
         self.forget()
+
+    def _drop(self, keys: Iterable[Hashable]) -> None:
+        for key in keys:
+            self._answers.pop(key, None)
+
+    def _others(self, table: str, but: Write | None = None) -> list[Write]:
+        return [one for one in self.late if one.table == table and one is not but]
+
+    def _is_beside(self, connection: Connection, write: Write, row: Bound) -> bool:
+        """Return whether another statement holds what may be the same row: which comes first matters then."""
+        others = [one for one in self._others(write.table, write) if not (one.is_insert and write.is_insert)]
+        if not others:
+            return False
+        key = _key_of(write.table)
+        values = None if key is None else write.values_of(connection, key, row)
+        return key is None or any(self._may_hold(connection, one, key, values) for one in others)
+
+    def _may_hold(self, connection: Connection, write: Write, column: str, values: Collection[Any] | None) -> bool:
+        held, rows = self._held.setdefault((write, column), _Held()), self.late[write]
+        for row, _ in rows[held.count :]:
+            found = write.values_of(connection, column, row)
+            held.is_any |= found is None
+            held.values.update(found or ())
+        held.count = len(rows)
+        return held.is_any or values is None or not held.values.isdisjoint(values)
+
+
+_NONE: Final = _Answers()
 
 
 @contextmanager
@@ -117,12 +217,6 @@ def cache_of(connection: Connection) -> Cache | None:
     """The cache of the transaction on this connection, if it has one."""
     found: Cache | None = getattr(connection, _KEY, None)
     return found
-
-
-def forget(connection: Connection, table: str) -> None:
-    """Ask again what a table has: others may have written it until now."""
-    if (found := cache_of(connection)) is not None:
-        found.forget((table,))
 
 
 def watch(engine: Engine) -> None:
@@ -161,6 +255,24 @@ def _with_above(tables: frozenset[str]) -> frozenset[str]:
 
 
 @cache
+def above(table: str) -> frozenset[str]:
+    """Those that a table refers to, directly or not."""
+    return _above(table) - {table}
+
+
+@cache
 def below(table: str) -> frozenset[str]:
     """A table, and all that refer to it, directly or not: with its rows theirs may go."""
     return frozenset(name for name in metadata.tables if table in _above(name)) | {table}
+
+
+@cache
+def _columns(table: str) -> tuple[str, ...]:
+    return tuple(metadata.tables[table].c.keys()) if table in metadata.tables else ()
+
+
+@cache
+def _key_of(table: str) -> str | None:
+    """The column that alone is a table's primary key; None: several are."""
+    keys = [one.name for one in metadata.tables[table].primary_key] if table in metadata.tables else []
+    return keys[0] if len(keys) == 1 else None

@@ -5,15 +5,33 @@ machine; a cluster needs fifty. The text and the conversion of values are SQLAlc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter, itemgetter
 from typing import Any, Final, Generic, TypeVar
 
 import structlog
-from sqlalchemy import ColumnElement, Connection, Delete, Dialect, Insert, Select, Table, Update, bindparam
+from sqlalchemy import (
+    BinaryExpression,
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Dialect,
+    Insert,
+    Select,
+    SelectBase,
+    Table,
+    Update,
+    bindparam,
+)
 from sqlalchemy.dialects import sqlite
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from sqlalchemy.sql import operators, visitors
+from sqlalchemy.sql.elements import BooleanClauseList, ClauseElement, ClauseList, Grouping
 
-from windrow_master.store.cache import Numbered, below, cache_of, tables_in
+from windrow_master.store.cache import About, Cache, Numbered, above, below, cache_of, tables_in
 from windrow_proto.conditions import ConditionCode, Stated
+from windrow_proto.errors import Conflict
 from windrow_proto.ports import Clock
 
 SQLITE: Final = "sqlite"
@@ -34,7 +52,29 @@ log = structlog.get_logger(__name__)
 def flat(value: Any) -> dict[str, Any]:
     """A dataclass as a row: its fields as they are. `asdict` copies each of them deeply, which costs more than the
     statement."""
-    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+    names, values = _fields_of(type(value))
+    return dict(zip(names, values(value), strict=True))
+
+
+_Fields = tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
+_FIELDS: Final[dict[type, _Fields]] = {}
+
+
+def _fields_of(kind: Any) -> _Fields:
+    """The names of a dataclass' fields, and what takes all of them at once."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        names = tuple(kind.__dataclass_fields__)
+        found = _FIELDS[kind] = names, all_of(attrgetter, names)
+    return found
+
+
+def all_of(getter: Any, names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """What takes all of these from a value, as a tuple also of one or none. getter: attrgetter or itemgetter."""
+    if len(names) > 1:
+        found: Callable[[Any], tuple[Any, ...]] = getter(*names)
+        return found
+    return (lambda value: (getter(names[0])(value),)) if names else (lambda _: ())
 
 
 def settable(table: Table) -> tuple[str, ...]:
@@ -50,35 +90,42 @@ def say(connection: Connection, words: str) -> None:
 
 FEW: Final = 8
 """Values that one statement asks for at once: with the same text each time it stays prepared."""
+MANY: Final = 64
+"""The same, where there are more."""
 
 
-def is_one_of_few(column: ColumnElement[Any]) -> ColumnElement[bool]:
-    """The condition that a column is one of at most FEW values; its parameters are what `few` gives."""
-    return column.in_([bindparam(f"few_{number}") for number in range(FEW)])
+def is_one_of_few(column: ColumnElement[Any], most: int = FEW) -> ColumnElement[bool]:
+    """The condition that a column is one of at most so many values; its parameters are what `few` gives."""
+    return column.in_([bindparam(f"few_{number}") for number in range(most)])
 
 
-def few(values: Sequence[str]) -> Iterator[dict[str, str]]:
-    """The parameters of such a condition, for FEW of these values after the other."""
-    for first in range(0, len(values), FEW):
-        some = values[first : first + FEW]
-        yield {f"few_{number}": some[min(number, len(some) - 1)] for number in range(FEW)}
+def few(values: Sequence[str], most: int = FEW) -> Iterator[dict[str, str]]:
+    """The parameters of such a condition, for so many of these values after the other."""
+    for first in range(0, len(values), most):
+        some = values[first : first + most]
+        yield {f"few_{number}": some[min(number, len(some) - 1)] for number in range(most)}
 
 
 class Made:
     """One statement. Its parameters are those of its bindparams and of `columns`, which an insert or update sets.
 
-    In a transaction that has a cache, a select is answered from there where it can be, and an insert that is late is
-    sent when its table is read, or at the end.
+    In a transaction that has a cache, a select is answered from there where it can be, and a write that is late is
+    sent when its row is read, or at the end.
     """
 
-    __slots__ = ("_columns", "_forms", "_is_late", "_statement", "table")
+    __slots__ = ("_columns", "_forms", "_is_late", "_refused", "_statement", "is_insert", "table")
 
-    def __init__(self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False) -> None:
-        """is_late: an insert whose errors nobody waits for at once."""
+    def __init__(
+        self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False, refused: str | None = None
+    ) -> None:
+        """is_late: a write of whose errors, and of how many rows it changes, nobody needs to know at once. refused: of
+        such a one, what is said in a Conflict where it does not write every row, or one has a key that is there."""
         self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
+        self._refused = refused
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
         self.table = "" if isinstance(statement, Select) else _changed_by(statement)
+        self.is_insert = isinstance(statement, Insert) and not is_upsert(statement)
 
     def run(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run it; returns how many rows it changed."""
@@ -87,8 +134,9 @@ class Made:
             if self._is_late:
                 cache.hold(connection, self, form.bound(values))
                 return 1
-            cache.flush(connection, form.tables | form.changed)
-            cache.forget(form.changed)
+            bound = form.bound(values)
+            self._wrote(connection, form, cache, [bound])
+            return int(_cursor(connection, form.text, bound).rowcount)
         return int(_cursor(connection, form.text, form.bound(values)).rowcount)
 
     def run_all(self, connection: Connection, many: Sequence[Mapping[str, Any]]) -> None:
@@ -100,17 +148,35 @@ class Made:
                 cache.hold(connection, self, row)
         elif rows:
             if cache is not None:
-                cache.flush(connection, form.tables | form.changed)
-                cache.forget(form.changed)
+                self._wrote(connection, form, cache, rows)
             _cursor(connection, form.text, rows, is_many=True)
+
+    def values_of(self, connection: Connection, column: str, row: Any) -> Sequence[Any] | None:
+        """As cache.Write says."""
+        return self.made(connection).values_of(column, row)
+
+    def _wrote(self, connection: Connection, form: "_Form", cache: Cache, rows: Sequence[Any]) -> None:
+        """Before it runs for these rows: send what has to come first, and forget what it makes wrong."""
+        if isinstance(self._statement, Delete):
+            cache.flush(connection, form.tables | form.changed)
+            cache.forget(form.changed)
+            return
+        for row in rows:
+            about = form.about_of(row)
+            if about is None:
+                cache.flush(connection, form.tables)
+            else:
+                cache.flush(connection, above(self.table))
+                cache.flush_about(connection, about)
+            cache.wrote(connection, self, row)
 
     def insert(self, connection: Connection, values: Mapping[str, Any]) -> int:
         """Run an insert into a table whose rows are numbered; returns the number."""
         form, cache, numbers = self.made(connection), cache_of(connection), list[int]()
+        bound = form.bound(values)
         if cache is not None:
-            cache.flush(connection, form.tables)
-            cache.forget(form.changed)
-        self.send(connection, [(form.bound(values), numbers.append)])
+            self._wrote(connection, form, cache, [bound])
+        self.send(connection, [(bound, numbers.append)])
         return numbers[0]
 
     def insert_late(self, connection: Connection, values: Mapping[str, Any], numbered: Numbered) -> None:
@@ -126,13 +192,24 @@ class Made:
         text, is_sqlite = self.made(connection).text, connection.dialect.name == SQLITE
         if rows[0][1] is None:
             many = [row for row, _ in rows]
-            _cursor(connection, text, many if len(many) > 1 else many[0], is_many=len(many) > 1)
+            try:
+                cursor = _cursor(connection, text, many if len(many) > 1 else many[0], is_many=len(many) > 1)
+            except IntegrityError as error:
+                if self._refused is None:
+                    raise
+                # The savepoint of whoever asked is rolled back with this: nothing of the transaction stays.
+                raise Conflict(self._refused) from error
+            if self._refused is not None and cursor.rowcount != len(many):
+                raise Conflict(self._refused)
             return
-        cursor = None if is_sqlite else _cursor(connection, text, [row for row, _ in rows], is_many=True, returns=True)
-        for row, numbered in rows:
+        cursor = _cursor(connection, text, [row for row, _ in rows], is_many=True, returns=not is_sqlite)
+        if is_sqlite:  # which numbers new rows one after the other, and nobody else writes meanwhile
+            (last,) = _cursor(connection, "SELECT last_insert_rowid()", ()).fetchone()
+            first = last - len(rows) + 1
+        for place, (_, numbered) in enumerate(rows):
             assert numbered is not None, "all rows of a statement are numbered, or none"
-            if cursor is None:
-                numbered(int(_cursor(connection, text, row).lastrowid))
+            if is_sqlite:
+                numbered(first + place)
             else:
                 numbered(int(cursor.fetchone()[0]))
                 cursor.nextset()
@@ -143,15 +220,15 @@ class Made:
         bound = form.bound(values)
         if cache is None:
             return form.rows(_cursor(connection, form.text, bound))
-        key = self, *(bound.values() if isinstance(bound, Mapping) else bound)
+        key = self, *(bound.values() if type(bound) is dict else bound)
         known = None if form.locks else cache.known(key)
         if known is None:
-            cache.flush(connection, form.tables)
+            about = form.flushed(connection, cache, bound)
             known = form.rows(_cursor(connection, form.text, bound))
             if form.locks:
                 cache.forget()  # it may have waited for whoever wrote them
                 return known
-            cache.remember(key, form.tables, known)
+            cache.remember(key, form.tables, known, about)
         return [dict(row) for row in known]
 
     def row(self, connection: Connection, values: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -162,9 +239,10 @@ class Made:
 
     def made(self, connection: Connection) -> "_Form":
         """As the driver takes it."""
-        form = self._forms.get(connection.dialect.name)
+        name = connection.dialect.name
+        form = self._forms.get(name)
         if form is None:
-            form = self._forms[connection.dialect.name] = _Form(self._statement, self._columns, connection.dialect)
+            form = self._forms[name] = _Form(self._statement, self._columns, connection.dialect)
         return form
 
 
@@ -203,21 +281,24 @@ class Found(Generic[T]):
         form, cache = self._made.made(connection), cache_of(connection)
         bound = form.bound(values)
         if cache is None:
-            return self._read(connection, form, bound, skips=skips)
-        key = self, *(bound.values() if isinstance(bound, Mapping) else bound)
+            return self._read(connection, form, bound, skips=skips)[0]
+        key = self, *(bound.values() if type(bound) is dict else bound)
         answer = cache.known(key)
         if answer is None:
-            cache.flush(connection, form.tables)
-            answer = self._read(connection, form, bound, skips=skips)
-            if not skips:  # one that passes rows over is no answer to who wants them all
-                cache.remember(key, form.tables, answer)
+            about = form.flushed(connection, cache, bound)
+            answer, is_whole = self._read(connection, form, bound, skips=skips)
+            if is_whole:  # one that passes rows over is no answer to who wants them all
+                cache.remember(key, form.tables, answer, about)
         return list(answer)
 
-    def _read(self, connection: Connection, form: "_Form", bound: Any, *, skips: bool) -> list[T]:
+    def _read(self, connection: Connection, form: "_Form", bound: Any, *, skips: bool) -> tuple[list[T], bool]:
+        """The values, and whether they are of all rows."""
         cursor = _cursor(connection, form.text, bound)
         if connection.dialect.name != SQLITE:
-            return list(_values(form.rows(cursor), self._value, skips=skips))
-        known, found = self._known, list[T]()
+            rows = form.rows(cursor)
+            values = list(_values(rows, self._value, skips=skips))
+            return values, len(values) == len(rows)
+        known, found, is_whole = self._known, list[T](), True
         for row in cursor.fetchall():
             value = known.get(row)
             if value is None:
@@ -227,6 +308,7 @@ class Found(Generic[T]):
                     if not skips:
                         raise
                     pass_over(row[0], error)
+                    is_whole = False
                     continue
                 self._bytes += _size(row)
             found.append(value)
@@ -234,13 +316,95 @@ class Found(Generic[T]):
         if many and (len(known) > ROWS_KNOWN_MAX or self._bytes > BYTES_KNOWN_MAX):
             known.clear()
             self._bytes = 0
-        return found
+        return found, is_whole
+
+    def now(
+        self, connection: Connection, made: Made, values: Mapping[str, Any], *, skips: bool
+    ) -> tuple[list[T], bool]:
+        """The values of this select's rows in order, as they are now, and whether none was passed over. skips: those
+        that cannot be read are, and operators are told."""
+        form, cache = made.made(connection), cache_of(connection)
+        bound = form.bound(values)
+        if cache is not None:
+            form.flushed(connection, cache, bound)
+        found, is_whole = self._read(connection, form, bound, skips=skips)
+        return self._sorted(found), is_whole
 
     def one(self, connection: Connection, values: Mapping[str, Any]) -> T | None:
         """The value of the one row of a select by a key, or None."""
         found = self.all(connection, values)
         assert len(found) <= 1
         return found[0] if found else None
+
+
+class ByKey(Generic[T]):
+    """The rows of a table that have one value in some column, for one such value or for many at once. A transaction
+    remembers those of each value by itself, so that who will ask for one after the other asks for all of them first."""
+
+    __slots__ = ("_asks", "_beside", "_column", "_found", "_key", "_table")
+
+    def __init__(
+        self,
+        statement: Select[Any],
+        column: Column[str],
+        value: Callable[[Mapping[Any, Any]], T],
+        key: Callable[[T], str],
+        by: Callable[[T], Any] | None = None,
+        beside: "ByKey[T] | None" = None,
+    ) -> None:
+        """key: of a value, what its row has in the column. value, by: as of Found. beside: the same rows by another
+        key, one of each, by which a transaction that writes has them then, too."""
+        self._asks = tuple((most, Made(statement.where(is_one_of_few(column, most)))) for most in (1, FEW, MANY))
+        self._found = Found(statement, value, by)
+        self._beside = beside
+        self._column, self._key, self._table = str(column.key), key, str(column.table.description)
+
+    def of(self, connection: Connection, key: str) -> list[T]:
+        """Those that have this value."""
+        known = self.known(connection, key)
+        return list(self.some(connection, (key,), skips=False)[key] if known is None else known)
+
+    def one(self, connection: Connection, key: str) -> T | None:
+        """The one that has it, or None."""
+        found = self.of(connection, key)
+        assert len(found) <= 1
+        return found[0] if found else None
+
+    def some(self, connection: Connection, keys: Iterable[str], *, skips: bool = True) -> dict[str, list[T]]:
+        """By each of these values, those that have it. skips: rows that cannot be read are passed over."""
+        cache, found, asked = cache_of(connection), dict[str, list[T]](), list[str]()
+        for key in dict.fromkeys(keys):
+            known = None if cache is None else cache.known((self, key))
+            if known is None:
+                asked.append(key)
+            found[key] = [] if known is None else known
+        while asked:
+            most, ask = next((one for one in self._asks if one[0] >= len(asked)), self._asks[-1])
+            now, asked = asked[:most], asked[most:]
+            (values,) = few(now, most)
+            rows, is_whole = self._found.now(connection, ask, values, skips=skips)
+            for row in rows:
+                found[self._key(row)].append(row)
+                if self._beside is not None:
+                    self._beside.note(connection, self._beside._key(row), [row])
+            if cache is not None and is_whole:  # one that passes rows over is no answer to who wants them all
+                for key in now:
+                    self._remember(cache, key, found[key])
+        return found
+
+    def known(self, connection: Connection, key: str) -> list[T] | None:
+        """Those that have it, where this transaction has read them and wrote none since; None: that is not so."""
+        cache = cache_of(connection)
+        return None if cache is None else cache.known((self, key))
+
+    def note(self, connection: Connection, key: str, rows: list[T]) -> None:
+        """These have it, as this transaction knows by what it has just read or written."""
+        cache = cache_of(connection)
+        if cache is not None and cache.holds:
+            self._remember(cache, key, rows)
+
+    def _remember(self, cache: Cache, key: str, rows: list[T]) -> None:
+        cache.remember((self, key), (), rows, (self._table, self._column, (key,)))
 
 
 PASSED_OVER: Final[dict[str, str]] = {}
@@ -364,7 +528,19 @@ class _Form:
     it names; changed: in which rows may change; locks: it locks rows, of which nothing read before may be believed."""
 
     __slots__ = (
-        *("_dialect", "_fixed", "_is_named", "_kinds", "_names", "_read", "_write"),
+        *(
+            "_about",
+            "_after",
+            "_before",
+            "_dialect",
+            "_fixed",
+            "_is_named",
+            "_kinds",
+            "_names",
+            "_read",
+            "_take",
+            "_write",
+        ),
         *("changed", "locks", "tables", "text"),
     )
 
@@ -378,6 +554,7 @@ class _Form:
             self.changed = below(name) if isinstance(statement, Delete) else frozenset({name})
         self._is_named = not compiled.positional
         self._names: tuple[str, ...] = tuple(compiled.bind_names.values() if self._is_named else compiled.positiontup)
+        self._take = all_of(itemgetter, self._names)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         types = [compiled.binds[name].type.dialect_impl(dialect) for name in self._names]
         self._write = _converted((kind.bind_processor(dialect) for kind in types), self._names)
@@ -385,11 +562,38 @@ class _Form:
         self._kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
         self._dialect = dialect
         self._read = None if self._is_named else self._readers([None] * len(self._kinds))
+        places = {one: one if self._is_named else self._names.index(one) for one in set(self._names)}
+        self._about, self._before, self._after = _rows_of(statement, columns, compiled.bind_names, places)
+
+    def about_of(self, bound: Any) -> About | None:
+        """The rows that it reads or changes; None: not known beyond its tables."""
+        if self._about is None:
+            return None
+        table, column, places = self._about
+        return table, column, [bound[place] for place in places]
+
+    def flushed(self, connection: Connection, cache: Cache, bound: Any) -> About | None:
+        """Send what a select may have to see; returns which rows it is about."""
+        about = self.about_of(bound)
+        if about is None:
+            cache.flush(connection, self.tables)
+        else:
+            cache.flush_about(connection, about)
+        return about
+
+    def values_of(self, column: str, bound: Any) -> Sequence[Any] | None:
+        """The values that a column of the row which it writes may have, before and after; None: any."""
+        after = self._after.get(column, _STAYS)
+        if self._before is None:
+            return None if after is _STAYS or after is None else (bound[after],)
+        before = self._before.get(column)
+        if before is None or after is None:
+            return None
+        return (bound[before],) if after is _STAYS else (bound[before], bound[after])
 
     def bound(self, values: Mapping[str, Any]) -> Sequence[Any] | Mapping[str, Any]:
         """The values in their order, or by name."""
-        given = {**self._fixed, **values} if self._fixed else values
-        found = [given[name] for name in self._names]
+        found = list(self._take({**self._fixed, **values} if self._fixed else values))
         for place, convert in self._write:
             found[place] = convert(found[place])
         return dict(zip(self._names, found, strict=True)) if self._is_named else found
@@ -409,6 +613,73 @@ class _Form:
         assert self._read is not None, "of SQLite, or of a result whose types are known"
         pairs = zip(self._read, row, strict=True)
         return {name: value if convert is None else convert(value) for (name, convert), value in pairs}
+
+
+_STAYS: Final = object()
+"""In place of the place of a column's value after a write that does not set it."""
+Places = Mapping[str, Any]
+"""By column, the place of its value among those that the driver is given; None: it is computed."""
+
+
+def _rows_of(
+    statement: Statement, columns: Sequence[str], names: Mapping[Any, str], places: Mapping[str, Any]
+) -> tuple[tuple[str, str, Sequence[Any]] | None, Places | None, Places]:
+    """Return which rows a statement is about: table, column and places of its values; and the places of the values of
+    columns before a write (None: of an insert there are none), and of those it sets."""
+    if isinstance(statement, Select):
+        return _about(statement, names, places), None, {}
+    if isinstance(statement, Delete) or is_upsert(statement):
+        return None, {}, {}
+    sets: dict[str, Any] = {name: places.get(name) for name in columns}
+    for column, given in (getattr(statement, "_values", None) or {}).items():
+        name = names.get(given, given.key) if isinstance(given, BindParameter) else ""  # a copy of it has its type
+        sets[str(getattr(column, "key", column))] = places.get(name)
+    if isinstance(statement, Insert):
+        return None, None, sets
+    is_one = {name: found[0] for name, found in _equal(statement, names, places).items() if len(found) == 1}
+    return _about(statement, names, places), is_one, sets
+
+
+def _about(
+    statement: Select[Any] | Update, names: Mapping[Any, str], places: Mapping[str, Any]
+) -> tuple[str, str, Sequence[Any]] | None:
+    """The table, and of the columns that have to have some values the one that says most; None: it is of several
+    tables, or no column has to."""
+    tables = [statement.table] if isinstance(statement, Update) else statement.get_final_froms()
+    has_inner = any(isinstance(one, SelectBase) and one is not statement for one in visitors.iterate(statement))
+    if len(tables) != 1 or not isinstance(tables[0], Table) or has_inner:
+        return None
+    found = _equal(statement, names, places)
+    name = next((one.name for one in tables[0].primary_key if one.name in found), None) or next(reversed(found), None)
+    return None if name is None else (tables[0].name, name, found[name])
+
+
+def _equal(
+    statement: Select[Any] | Update, names: Mapping[Any, str], places: Mapping[str, Any]
+) -> dict[str, Sequence[Any]]:
+    """By column, the places of the values of which it has to have one."""
+    found, whole = dict[str, Sequence[Any]](), statement.whereclause
+    is_all = isinstance(whole, BooleanClauseList) and whole.operator is operators.and_
+    for one in whole.clauses if isinstance(whole, BooleanClauseList) and is_all else (whole,):
+        if not isinstance(one, BinaryExpression) or not isinstance(one.left, Column):
+            continue
+        given = _listed(one.right) if one.operator in (operators.eq, operators.in_op) else []
+        binds = [each for each in given if isinstance(each, BindParameter) and each in names]
+        if binds and len(binds) == len(given):
+            found[one.left.name] = [places[names[each]] for each in binds]
+    return found
+
+
+def _listed(one: ClauseElement) -> list[ClauseElement]:
+    """What stands between the brackets of a list, or this one by itself."""
+    if isinstance(one, Grouping | ClauseList):
+        return [leaf for each in one.get_children() for leaf in _listed(each)]
+    return [one]
+
+
+def is_upsert(statement: Statement) -> bool:
+    """Return whether it is an insert that changes a row where there is one."""
+    return getattr(statement, "_post_values_clause", None) is not None
 
 
 def _size(row: Sequence[Any]) -> int:

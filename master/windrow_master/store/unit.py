@@ -122,6 +122,11 @@ class UnitOfWork:
         """Call this on the loop once the transaction is on disk; never if it fails."""
         self.callbacks.append(callback)
 
+    def flush(self) -> None:
+        """Have the database do now what was only to be done before the commit; raises what that does."""
+        if (cache := cache_of(self.connection)) is not None:
+            cache.flush(self.connection)
+
     @contextmanager
     def attempt(self) -> Iterator[None]:
         """A part that may fail alone: what it wrote and wanted done vanishes when it raises; the rest goes on. Raises
