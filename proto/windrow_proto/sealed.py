@@ -47,24 +47,26 @@ class SealKey:
     """The private half; whose it is makes it again from the signing key at each start."""
 
     _key: x25519.X25519PrivateKey = field(repr=False)
+    public: str
+    """The public half, as SEAL_KEY tells it."""
+    _digest_key: bytes = field(repr=False)
 
     @staticmethod
     def of(signing: SigningKey) -> "SealKey":
         """The one of whoever has this signing key: a host, or the Master."""
         raw = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-seal-key-1").derive(signing.raw)
-        return SealKey(x25519.X25519PrivateKey.from_private_bytes(raw))
-
-    @property
-    def public(self) -> str:
-        """The public half, as SEAL_KEY tells it."""
-        return self._key.public_key().public_bytes_raw().hex()
+        key = x25519.X25519PrivateKey.from_private_bytes(raw)
+        digest_key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-digest-1").derive(raw)
+        return SealKey(key, key.public_key().public_bytes_raw().hex(), digest_key)
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
         """The secret; raises BadProof where it was sealed for another host or purpose, or is not whole."""
         drawn = sealed[:PUBLIC_BYTES]
         try:
             shared = self._key.exchange(x25519.X25519PublicKey.from_public_bytes(drawn))
-            return _cipher(shared, drawn, self._key.public_key()).decrypt(_NONCE, sealed[PUBLIC_BYTES:], _for(purpose))
+            return _cipher(shared, drawn, bytes.fromhex(self.public)).decrypt(
+                _NONCE, sealed[PUBLIC_BYTES:], _for(purpose)
+            )
         except (InvalidTag, ValueError) as error:
             raise BadProof("This secret was sealed for another host or purpose, or is not whole.") from error
 
@@ -85,9 +87,7 @@ class SealKey:
     def digest(self, said: bytes) -> bytes:
         """Returns a digest that tells one text from another, and lets nobody without this key try what a text might
         be."""
-        raw = self._key.private_bytes_raw()
-        key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-digest-1").derive(raw)
-        return hmac.digest(key, said, "sha256")
+        return hmac.digest(self._digest_key, said, "sha256")
 
 
 def seal(public: str, secret: bytes, purpose: str) -> bytes:
@@ -95,8 +95,8 @@ def seal(public: str, secret: bytes, purpose: str) -> bytes:
     own = x25519.X25519PrivateKey.generate()
     drawn = own.public_key().public_bytes_raw()
     try:
-        peer = x25519.X25519PublicKey.from_public_bytes(bytes.fromhex(public))
-        shared = own.exchange(peer)
+        peer = bytes.fromhex(public)
+        shared = own.exchange(x25519.X25519PublicKey.from_public_bytes(peer))
     except ValueError as error:
         raise InvalidInput("The key that this host names for secrets is not one.") from error
     return drawn + _cipher(shared, drawn, peer).encrypt(_NONCE, secret, _for(purpose))
@@ -119,8 +119,8 @@ def seal_values(public: str, values: Mapping[str, str], purpose: str) -> bytes:
     return seal(public, said, purpose)
 
 
-def _cipher(shared: bytes, drawn: bytes, peer: x25519.X25519PublicKey) -> AESGCM:
-    info = b"windrow-seal-1|" + drawn + peer.public_bytes_raw()
+def _cipher(shared: bytes, drawn: bytes, peer: bytes) -> AESGCM:
+    info = b"windrow-seal-1|" + drawn + peer
     return AESGCM(HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=info).derive(shared))
 
 

@@ -59,22 +59,24 @@ class Launcher:
         name. service_place: as of ClusterService."""
         self._fleet, self._key, self._named, self._service_place = fleet, seal_key, named, service_place
 
-    def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> Cluster:
+    def networked(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen]) -> tuple[Cluster, Cluster]:
         """The cluster with a block of ports that nobody else has on these hosts, where its members listen for each
-        other or a box for its renter, and with a new secret, as its row keeps it; raises NoCapacity."""
-        cluster = replace(environments.whole(self._key, cluster), secret=None)
-        if box.is_entered(cluster.request) or cluster.kind in OVER_HOSTS:
-            cluster = replace(cluster, secret=secrets.token_hex(SECRET_BYTES))
-        cluster = environments.closed(self._key, cluster)
+        other or a box for its renter, and with a new secret: as its row keeps it, and whole. Raises NoCapacity."""
+        cluster = environments.whole(self._key, cluster)
+        has_secret = box.is_entered(cluster.request) or cluster.kind in OVER_HOSTS
+        whole = self._with_block(uow, cluster, places, secrets.token_hex(SECRET_BYTES) if has_secret else None)
+        return environments.closed(self._key, whole), whole
+
+    def _with_block(self, uow: UnitOfWork, cluster: Cluster, places: Sequence[Chosen], secret: str | None) -> Cluster:
         if cluster.kind not in OVER_HOSTS and not box.needs_block(cluster.request, places[0].runtime):
-            return cluster
+            return cluster if cluster.secret == secret else replace(cluster, secret=secret)
         taken = {port for place in places for port in self._blocks_on(uow, place.host_id)}
         first = engines.free_block(crc32(cluster.cluster_id.encode()) + cluster.restarts, taken)
         if first is None:
             raise NoCapacity(
                 "On one of the hosts all ports for machines are in use. Try again later, or name another host."
             )
-        return replace(cluster, first_port=first)
+        return replace(cluster, first_port=first, secret=secret)
 
     def _blocks_on(self, uow: UnitOfWork, host_id: HostId) -> set[int]:
         clusters: set[ClusterId] = {workload.cluster_id for workload in uow[WorkloadRepository].held_on(host_id)}
@@ -93,14 +95,16 @@ class Launcher:
         actor: str,
         addresses: Sequence[str] = (),
         login: RegistryLogin | None = None,
+        whole: Cluster | None = None,
     ) -> Launched:
         """Lease the slots of these places, by rank, and put a create command for each into the outbox.
 
         addresses: of all members by rank, where only some of them are launched. login: for the registry of their image.
+        whole: the cluster with its values, where they are at hand; else its row's are opened.
         The values of the secrets that its request names go into these commands alone. Raises InvalidInput for a secret
         that is not there any more.
         """
-        cluster = environments.whole(self._key, cluster)
+        cluster = environments.whole(self._key, cluster) if whole is None else whole
         opened = self._named.open(uow, cluster.account_id, cluster.request)
         hosts = {rank: self._fleet.hosts.load(uow, place.host_id) for rank, place in places.items()}
         known = dict(enumerate(addresses)) | {rank: _meets_at(cluster, rank, host) for rank, host in hosts.items()}

@@ -70,7 +70,7 @@ class Mender:
         try:
             self._launcher.check(uow, cluster)
             if cluster.kind is ClusterKind.GANG:
-                cluster = self._launcher.networked(uow, cluster, found.members)
+                cluster, _ = self._launcher.networked(uow, cluster, found.members)
         except NoCapacity:
             return None
         except InvalidInput as error:  # a secret was deleted: tried again likewise, it may be set again

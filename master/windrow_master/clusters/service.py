@@ -464,9 +464,9 @@ class ClusterService:
         if not isinstance(ready, Ready):
             return ready
         uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
-        cluster = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
+        cluster, whole = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
         uow[ClusterRepository].add(cluster, key, self._digest(request))
-        self._starter.rent(uow, cluster, ready.found.members, principal, login, budget)
+        self._starter.rent(uow, cluster, whole, ready.found.members, principal, login, budget)
         return cluster, ready.found
 
     def read_ahead(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:

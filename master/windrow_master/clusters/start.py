@@ -119,8 +119,9 @@ class Starter:
         cluster_id: ClusterId,
         ready: Ready,
         needs_login: bool,
-    ) -> Cluster:
-        """The row of a new cluster as its command goes out: it has passed through its first phases at once."""
+    ) -> tuple[Cluster, Cluster]:
+        """The row of a new cluster as its command goes out, and the same whole: it has passed through its first phases
+        at once."""
         self._placer.turn(account_id)
         new = Cluster(
             cluster_id=cluster_id,
@@ -142,9 +143,9 @@ class Starter:
         """Start what was stopped in these places. Raises what a creation does, and then nothing is changed."""
         past = uow[WorkloadRepository].of_cluster(stopped.cluster_id)
         empty = replace(stopped, reason="", started_at_ns=None, ended_at_ns=None, restarts=0, first_port=None)
-        cluster = self._placed_on(uow, empty, ready)
+        cluster, whole = self._placed_on(uow, empty, ready)
         self._audit(uow, stopped, principal.actor)
-        self.rent(uow, cluster, ready.found.members, principal, login)
+        self.rent(uow, cluster, whole, ready.found.members, principal, login)
         for workload in past:
             uow[WorkloadRepository].save(replace(workload, is_past=True))
         return cluster
@@ -153,6 +154,7 @@ class Starter:
         self,
         uow: UnitOfWork,
         cluster: Cluster,
+        whole: Cluster,
         members: Sequence[Chosen],
         principal: Principal,
         login: RegistryLogin | None,
@@ -160,7 +162,8 @@ class Starter:
     ) -> None:
         """Lease all slots, put the commands into the outbox, and set the money aside for all of them together; it
         counts for the tokens of who asks. budget: as for `placed`."""
-        launched = self._launcher.launch(uow, cluster, dict(enumerate(members)), principal.actor, login=login)
+        places = dict(enumerate(members))
+        launched = self._launcher.launch(uow, cluster, places, principal.actor, login=login, whole=whole)
         rental = Rental(
             cluster.rental_id,
             cluster.cluster_id,
@@ -187,7 +190,7 @@ class Starter:
             uow.audit(actor, f"cluster.{event}", stopped.cluster_id, said, fields)
             before = phase
 
-    def _placed_on(self, uow: UnitOfWork, cluster: Cluster, ready: Ready) -> Cluster:
+    def _placed_on(self, uow: UnitOfWork, cluster: Cluster, ready: Ready) -> tuple[Cluster, Cluster]:
         found = ready.found
         placed = replace(
             cluster,
