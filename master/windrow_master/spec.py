@@ -6,9 +6,10 @@ contributing/add-a-request-field.md says how to add one.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import EnumType, StrEnum
+from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
@@ -287,6 +288,7 @@ class RequestField:
 
 
 _FIELDS: Final[dict[type, tuple[RequestField, ...]]] = {}
+_ATTRIBUTES: Final[dict[type, tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]]] = {}
 
 
 def fields_of(request: type) -> tuple[RequestField, ...]:
@@ -401,8 +403,18 @@ _AS_IT_IS: Final = frozenset({str, int, bool, float, type(None)})
 
 def kept(request: Resources) -> dict[str, Any]:
     """Return a request as values of JSON."""
-    values = ((one.attribute, getattr(request, one.attribute)) for one in fields_of(type(request)))
-    return {name: value if type(value) in _AS_IT_IS else _plain(value) for name, value in values}
+    names, values = _attributes(type(request))
+    pairs = zip(names, values(request), strict=True)
+    return {name: value if type(value) in _AS_IT_IS else _plain(value) for name, value in pairs}
+
+
+def _attributes(request: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[Any, ...]]]:
+    """Their names, and what takes all of them from a request at once."""
+    found = _ATTRIBUTES.get(request)
+    if found is None:
+        names = tuple(one.attribute for one in fields_of(request))
+        found = _ATTRIBUTES[request] = names, attrgetter(*names)
+    return found
 
 
 def restored(request: type[R], raw: Mapping[str, Any]) -> R:

@@ -4,7 +4,7 @@ host's order. Pure."""
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any, Final
 
@@ -113,7 +113,7 @@ def check_new_name(name: str) -> None:
 
 def digest(request: ClusterRequest) -> bytes:
     """Return the digest that an Idempotency-Key is bound to."""
-    return sha256(json.dumps(request, default=_by_name, sort_keys=True).encode()).digest()
+    return sha256(_SORTED.encode(request).encode()).digest()
 
 
 def size(request: ClusterRequest) -> int:
@@ -122,7 +122,10 @@ def size(request: ClusterRequest) -> int:
 
 
 def _by_name(value: Any) -> dict[str, Any]:
-    return {field.name: getattr(value, field.name) for field in fields(value)}
+    return {name: getattr(value, name) for name in value.__dataclass_fields__}
+
+
+_SORTED: Final = json.JSONEncoder(default=_by_name, sort_keys=True)
 
 
 def placement_request(request: ClusterRequest, account_id: AccountId, tie_seed: str, is_proof: bool = False) -> Request:

@@ -5,7 +5,7 @@ A record is at most RECORD_MAX bytes: where it is more, the last of its hosts ar
 
 import json
 import zlib
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from windrow_master.placement.model import Chosen, Decision, Request, Runtime, Verdict, Weights
@@ -26,13 +26,16 @@ def record_bytes(decision: Decision) -> bytes:
 
 
 def _bytes(decision: Decision) -> bytes:
-    text = json.dumps(decision, default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return zlib.compress(text.encode(), 9)
+    return zlib.compress(_JSON.encode(decision).encode(), 9)
 
 
 def _named(value: Any) -> dict[str, Any]:
     """One value of the record by its fields without those that are as by default; those in it in their turn."""
-    return {field.name: found for field in fields(value) if (found := getattr(value, field.name)) != field.default}
+    known = value.__dataclass_fields__.items()
+    return {name: found for name, field in known if (found := getattr(value, name)) != field.default}
+
+
+_JSON: Final = json.JSONEncoder(default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
 
 
 def _most(unkept: Any) -> dict[str, int]:

@@ -5,9 +5,11 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from windrow_proto.ids import AccountId, EventId, OperationId
 
+_JSON: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
 CHAIN_START = bytes(32)
 """The hash that the first audit entry is chained to."""
 
@@ -30,7 +32,7 @@ class AuditEntry:
     def link(self, previous: bytes) -> bytes:
         """Return the value that `chain` must have after `previous`."""
         content = [self.at_ns, self.epoch, self.actor, self.action, self.subject, self.reason, dict(self.fields)]
-        text = json.dumps(content, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        text = _JSON.encode(content)
         return hashlib.sha256(previous + text.encode()).digest()
 
 
