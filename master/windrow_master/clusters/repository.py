@@ -25,7 +25,7 @@ from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import Found, Made, few, flat, is_one_of_few, page, readable, settable
-from windrow_master.store.repository import Repository
+from windrow_master.store.repository import Repository, with_text
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
@@ -34,12 +34,13 @@ _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", 
 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
 # workload.
+_CLUSTERS: Final = with_text(clusters, "request")
 _ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys(), is_late=True)
 _GET_CLUSTER: Final = Found(
-    select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
+    select(*_CLUSTERS).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
 )
 _BY_KEY: Final = Found(
-    select(clusters).where(
+    select(*_CLUSTERS).where(
         clusters.c.account_id == bindparam("account"), clusters.c.request_key == bindparam("wanted")
     ),
     lambda row: (_cluster(row), bytes(row["request_sha256"])),
@@ -64,7 +65,7 @@ _COMMITTED: Final = Made(_COMMITMENTS)
 _COMMITTED_ON: Final = Made(_COMMITMENTS.where(is_one_of_few(workloads.c.host_id)))
 _IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
-    select(clusters).where(_IS_LIVING),
+    select(*_CLUSTERS).where(_IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -72,7 +73,7 @@ _COUNTS: Final = Made(
     select(clusters.c.phase, func.count().label("number")).where(_IS_LIVING).group_by(clusters.c.phase)
 )
 _QUEUED: Final = Found(
-    select(clusters).where(clusters.c.phase == bindparam("phase")),
+    select(*_CLUSTERS).where(clusters.c.phase == bindparam("phase")),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -83,7 +84,7 @@ _COUNT_QUEUED: Final = Made(
 )
 _LIVING_IDS: Final = Made(select(clusters.c.cluster_id).where(_IS_LIVING))
 _IN_TUNNELS: Final = Found(
-    select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
+    select(*_CLUSTERS).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -242,7 +243,7 @@ class ClusterRepository(Repository):
     ) -> Sequence[Cluster]:
         """The latest first; of all accounts but `without` where `account_id` is None. wanted: the values of fields of
         its request."""
-        query = select(clusters).order_by(clusters.c.cluster_id.desc())
+        query = select(*_CLUSTERS).order_by(clusters.c.cluster_id.desc())
         if account_id is not None:
             query = query.where(clusters.c.account_id == account_id)
         elif without is not None:
@@ -278,7 +279,7 @@ class ClusterRepository(Repository):
     def open_of(self, account_id: AccountId) -> Sequence[Cluster]:
         """Those of them of one account, and what it stopped."""
         is_open = _IS_LIVING | (clusters.c.phase == ClusterPhase.STOPPED.value)
-        query = select(clusters).where(clusters.c.account_id == account_id, is_open).order_by(clusters.c.cluster_id)
+        query = select(*_CLUSTERS).where(clusters.c.account_id == account_id, is_open).order_by(clusters.c.cluster_id)
         return readable(self._connection, query, _cluster)
 
     def in_tunnels(self) -> Sequence[Cluster]:
