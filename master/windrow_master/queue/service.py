@@ -494,11 +494,7 @@ class QueueService:
             self._got.pop(shape, None)
 
     async def _add_leaves(self) -> None:
-        """Have nodes for the leaves of what is to be put, and at the start what was used before."""
-        while self._wanted_leaves:  # more may come meanwhile
-            wanted = sorted(self._wanted_leaves)
-            self._put_nodes(await self._feed.nodes(wanted))
-            self._wanted_leaves.difference_update(wanted)
+        """Have, at the start, what was used before, and nodes for the leaves of what is to be put."""
         if not self._is_charged:
             now_ns = self._clock.wall_ns()
             past = await self._feed.past(now_ns - PAST_NS)
@@ -507,6 +503,10 @@ class QueueService:
                 if one.leaf in self.shares:
                     self.shares.charge(one.leaf, one.cost, one.from_ns, one.to_ns, now_ns)
             self._is_charged = True
+        while self._wanted_leaves:  # more may come meanwhile; nothing is awaited after these
+            wanted = sorted(self._wanted_leaves)
+            self._put_nodes(await self._feed.nodes(wanted))
+            self._wanted_leaves.difference_update(wanted)
 
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

@@ -545,6 +545,16 @@ async def test_a_new_master_ranks_projects_as_the_one_before_did(w: World):
     assert [one.entry.entry_id for one in w.queue.standings(None, 9)] == order == ["of_second", "of_first"]
 
 
+async def test_what_is_put_while_a_new_master_reads_what_was_used_before_is_placed(w: World, monkeypatch):
+    async def past(since_ns: int) -> Sequence[Charge]:
+        w.put(entry("early"))
+        return ()
+
+    w.fleet.join("a")
+    monkeypatch.setattr(w.fleet, "past", past)
+    assert await w.look() == ["early"]
+
+
 async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: World):
     w.fleet.join("a", cards=2)
     w.put(job := entry("job"))
