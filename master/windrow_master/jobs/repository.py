@@ -20,16 +20,16 @@ from windrow_proto.ids import AccountId, ClusterId
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
-_JOBS: Final = with_text(jobs, "request")
+_SELECTED: Final = with_text(jobs, "request")
 _ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
 _STAYS: Final = ("job_id", "account_id", "group_id", "array_index", "request", "created_at_ns")
 """Columns that never change, of which the request is the largest."""
 _CHANGES: Final = tuple(name for name in (*_COLUMNS, "kept_bytes") if name not in _STAYS)
 _SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES)
-_GET: Final = Found(select(*_JOBS).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
-_FEW: Final = Found(select(*_JOBS).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
+_GET: Final = Found(select(*_SELECTED).where(jobs.c.job_id == bindparam("wanted")), lambda row: _job(row))
+_FEW: Final = Found(select(*_SELECTED).where(is_one_of_few(jobs.c.job_id)), lambda row: _job(row))
 _LIVING: Final = Found(
-    select(*_JOBS).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row)
+    select(*_SELECTED).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row)
 )
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
 _COUNTS: Final = Made(
@@ -83,20 +83,20 @@ class JobRepository(Repository):
 
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[tuple[Job, ...], bytes] | None:
         """The jobs that an account asked for under this key, and the digest of what it asked."""
-        query = select(*_JOBS).where(jobs.c.account_id == account_id, jobs.c.request_key == request_key)
+        query = select(*_SELECTED).where(jobs.c.account_id == account_id, jobs.c.request_key == request_key)
         rows = self._connection.execute(query.order_by(jobs.c.array_index)).all()
         return (tuple(_job(row._mapping) for row in rows), bytes(rows[0].request_sha256)) if rows else None
 
     def of_group(self, group: str) -> Sequence[Job]:
         """The jobs of one submission, and those that were run again from it."""
-        query = select(*_JOBS).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
+        query = select(*_SELECTED).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
         return [_job(row._mapping) for row in self._connection.execute(query)]
 
     def page(
         self, account_id: AccountId | None, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
     ) -> Sequence[Job]:
         """The latest first; of all accounts where `account_id` is None. wanted: the values of fields of its request."""
-        query = select(*_JOBS).order_by(jobs.c.job_id.desc())
+        query = select(*_SELECTED).order_by(jobs.c.job_id.desc())
         if account_id is not None:
             query = query.where(jobs.c.account_id == account_id)
         if before is not None:
@@ -112,7 +112,7 @@ class JobRepository(Repository):
     def living_of(self, account_id: AccountId) -> Sequence[Job]:
         """Those of them of one account."""
         own = jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None)
-        return readable(self._connection, select(*_JOBS).where(*own).order_by(jobs.c.job_id), _job)
+        return readable(self._connection, select(*_SELECTED).where(*own).order_by(jobs.c.job_id), _job)
 
     def kept_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
         """Bytes that an account's jobs take: the folder of each group once, and the logs and files of all attempts.
