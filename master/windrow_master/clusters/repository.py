@@ -108,6 +108,11 @@ _HELD_ON: Final = Found(
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
+_HELD_ON_FEW: Final = Found(
+    select(workloads).where(is_one_of_few(workloads.c.host_id), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
 _WITH_RESULTS: Final = Found(
     select(workloads).where(
         workloads.c.is_released.is_(False),
@@ -372,6 +377,10 @@ class WorkloadRepository(Repository):
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
         """Return the workloads that still hold slots of a host."""
         return _HELD_ON.readable(self._connection, {"wanted": host_id})
+
+    def held_on_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Workload]:
+        """The same of each of these, with one statement for some at a time."""
+        return [one for wanted in few(host_ids) for one in _HELD_ON_FEW.readable(self._connection, wanted)]
 
     def held(self) -> Sequence[Workload]:
         """Return the workloads that still hold slots anywhere."""
