@@ -289,8 +289,9 @@ class QueueService:
                 change()
         self._rooms = {}
         if len(self.queue):
-            await self._look()
-            if self._clock.monotonic_ns() >= self._estimate_due_ns:
+            # While each look starts as many as it may, the others are not kept waiting for an estimate.
+            wait_ns = ESTIMATE_NS if await self._look() else 0
+            if self._clock.monotonic_ns() >= self._estimate_due_ns + wait_ns:
                 with ends_alone("queue_estimate"):
                     await self._estimate()
         self._rooms = {}
@@ -333,7 +334,8 @@ class QueueService:
         self._offset_ns = offset_ns
         return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Find places; True if as many started as one look may start."""
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
         self._is_denied = self._round_goes_on = False
         own = set[str]()
@@ -368,6 +370,7 @@ class QueueService:
         self._round += not self._round_goes_on
         if starts == STARTS_MAX or look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
+        return starts == STARTS_MAX
 
     async def _place_copies(self, look: Look, entry: Entry, most: int) -> Sequence[Started]:
         """Start an entry of an array and the copies after it together; none where they might not come one after

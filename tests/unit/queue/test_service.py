@@ -720,6 +720,18 @@ async def test_estimates_come_with_the_first_look_and_soon_after_something_new(w
     assert 20 * SECOND // 4 < ESTIMATE_NS
 
 
+async def test_what_starts_does_not_wait_for_an_estimate_of_the_others(w: World):
+    w.fleet.join("first")
+    w.put(entry("long"))
+    await w.look(2)
+    w.fleet.join("a", cards=STARTS_MAX + 1)
+    w.put(*(entry(f"{number:03}") for number in range(STARTS_MAX + 2)))
+    assert len(await w.look(after_ns=ESTIMATE_NS - SECOND)) == STARTS_MAX
+    assert w.queue.standing(f"{STARTS_MAX + 1:03}").estimate is None
+    await w.look()
+    assert w.queue.standing(f"{STARTS_MAX + 1:03}").estimate is not None
+
+
 async def test_a_standing_says_why_by_what_is_free(w: World):
     w.fleet.join("a", cards=1, pool="h100")
     w.fleet.pools = {"t": frozenset({"t4"})}
