@@ -5,10 +5,12 @@ request, the flags of the command line, the arguments of the SDK and the schema 
 contributing/add-a-request-field.md says how to add one.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from enum import EnumType, StrEnum
+from functools import lru_cache
 from operator import attrgetter
 from types import NoneType
 from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -399,6 +401,8 @@ def _shown(one: RequestField, value: int) -> str:
 
 
 _AS_IT_IS: Final = frozenset({str, int, bool, float, type(None)})
+RESTORED_MAX: Final = 64
+"""Requests that are remembered, by their text: an array's is read with every look at each of its jobs."""
 
 
 def kept(request: Resources) -> dict[str, Any]:
@@ -417,8 +421,11 @@ def _attributes(request: type) -> tuple[tuple[str, ...], Callable[[Any], tuple[A
     return found
 
 
-def restored(request: type[R], raw: Mapping[str, Any]) -> R:
-    """Return a request from what `kept` made; a field that did not exist then has its default."""
+@lru_cache(maxsize=RESTORED_MAX)
+def restored(request: type[R], text: str) -> R:
+    """Return a request from the JSON of what `kept` made; a field that did not exist then has its default. The same
+    text gives the same value, which nobody changes: all jobs of an array share theirs."""
+    raw = json.loads(text)
     known = [one for one in fields_of(request) if one.attribute in raw]
     return request(**{**raw, **{one.attribute: _value(one, raw[one.attribute]) for one in known}})
 

@@ -60,7 +60,7 @@ NOTHING: Final[Mapping[type[Question[Any]], Any]] = {
     fleet_says.ClusterOf: "",
     cluster_says.IsOfJob: False,
     cluster_says.HostLimits: {},
-    cluster_says.EntryOf: None,
+    cluster_says.EntriesOf: {},
     cluster_says.HostsKept: frozenset(),
     cluster_says.HostKeptFor: None,
     cluster_says.CheapestElsewhere: None,
@@ -164,7 +164,7 @@ def hear(store: Store, clusters: ClusterService) -> None:
     on(cluster_says.VolumesAsked, volume_attachments.on_asked)
     on(cluster_says.VolumesTaken, volume_attachments.on_taken)
     answers(store, cluster_says.IsOfJob, job_answers.is_of_job)
-    answers(store, cluster_says.EntryOf, partial(job_answers.entry_of_cluster, tier_costs={}))
+    answers(store, cluster_says.EntriesOf, partial(job_answers.entries_of_clusters, tier_costs={}))
     answers(store, SecretUsers, job_answers.secret_users)
     answers(store, storage_says.KeptByJobs, job_answers.kept_bytes)
     answers(store, queue_asks.HeldBelow, quota_use.held)

@@ -83,4 +83,5 @@ class EventTail:
 
     def _tell(self, row: EventRow) -> None:
         self._last = row.number
-        self._broadcaster.publish(topics_of(row), message_of(row))
+        if topics := [one for one in topics_of(row) if self._broadcaster.has_listeners(one)]:
+            self._broadcaster.publish(topics, message_of(row))

@@ -745,7 +745,7 @@ def _register(parts: _Parts) -> None:
     messages.on(cluster_says.RankFailed, parts.alerts.rank_failed)
     messages.answer(cluster_says.IsOfJob, job_answers.is_of_job)
     messages.answer(
-        cluster_says.EntryOf, lambda uow, it: job_answers.entry_of_cluster(uow, it, parts.queue.tier_costs())
+        cluster_says.EntriesOf, lambda uow, it: job_answers.entries_of_clusters(uow, it, parts.queue.tier_costs())
     )
     messages.answer(queue_asks.HeldBelow, quota_use.held)
     messages.answer(queue_asks.WaitingBelow, job_answers.waiting_below)

@@ -1,14 +1,18 @@
 """Does what is due of clusters by time alone: gives up lost hosts, applies limits, replaces lost members, and clears
 away ended work. A cluster to which nothing happens rests until something may be due of it.
+
+    changed ─▶ read: nothing is due by time ─▶ rests ─▶ its time has come ─┐
+                     else ─────────────────────────────────────────────────┴▶ judged, in one write with all others
 """
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 
 from windrow_master.clusters import end_limits
 from windrow_master.clusters.controller import ClusterLifecycle
-from windrow_master.clusters.model import Cluster, ClusterPhase
+from windrow_master.clusters.model import OVER_HOSTS, Cluster, ClusterPhase
 from windrow_master.clusters.needs import Evict, Look, Needs
 from windrow_master.clusters.ports import Proofs
 from windrow_master.clusters.repair import Mender
@@ -43,11 +47,13 @@ class DueClusters:
         self._store, self._clock, self._market, self._lifecycle = store, clock, market, lifecycle
         self._mender, self._proofs, self._reachability, self._faults = mender, proofs, reachability, faults
         self._looks = WorkQueue[ClusterId](clock)
+        self._changed = set[ClusterId]()
         self._is_listed = False
 
     def add(self, cluster_id: ClusterId) -> None:
         """Something may be due of it now."""
         self._looks.add(cluster_id)
+        self._changed.add(cluster_id)
 
     async def tick(self) -> None:
         """Do what is due by time alone: give up lost hosts, apply limits, clear away ended work. Every 5 s, for the
@@ -57,14 +63,18 @@ class DueClusters:
                 self._looks.add(cluster_id)
             self._is_listed = True
         due = self._looks.take()
-        if not due:
-            return
+        changed = [one for one in due if one in self._changed]
+        self._changed.difference_update(changed)
         try:
-            needs, rests = await self._store.write(partial(self._judge, cluster_ids=due), name="cluster.tick")
+            rests: dict[ClusterId, int | None] = {}
+            if changed:
+                rests |= await self._store.read(partial(self._resting, cluster_ids=changed))
+            needs, judged = await self._judged([one for one in due if one not in rests])
         except BaseException:
             for cluster_id in due:
                 self._looks.add(cluster_id)
             raise
+        rests |= judged
         now_ns = self._clock.monotonic_ns()
         for cluster_id in due:
             rest_ns = rests.get(cluster_id, 0)
@@ -75,6 +85,30 @@ class DueClusters:
         self._proofs.end_on([host_id for one in needs if isinstance(one, Evict) for host_id in one.hosts])
         # Within some ten seconds; the next tick knows what they saw.
         await asyncio.gather(*(self._reachability.look(one.hosts) for one in needs if isinstance(one, Look)))
+
+    def _resting(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, int]:
+        """For how long each of these may rest of which nothing is due by time; all others are to be judged. Most of
+        what happens to a cluster leaves nothing to do."""
+        rests, now_ns = dict[ClusterId, int](), uow.now_wall_ns
+        held, rentals = (
+            uow[WorkloadRepository].held_of_clusters(cluster_ids),
+            self._market.steady_rentals(uow, cluster_ids),
+        )
+        for cluster in uow[ClusterRepository].some([one for one in cluster_ids if one in rentals]):
+            (rental, spent), workloads = rentals[cluster.cluster_id], held.get(cluster.cluster_id, [])
+            if cluster.kind in OVER_HOSTS or self._faults.is_spent(cluster.cluster_id):
+                continue
+            with suppress(Exception):  # who judges it meets the same, and counts it
+                if not end_limits.is_steady(cluster, workloads) or spending.is_capped(uow, rental):
+                    continue
+                if not end_limits.reached(cluster, spent, 0, now_ns):
+                    rests[cluster.cluster_id] = end_limits.rest_ns(cluster, workloads, spent, now_ns)
+        return {one: rest_ns for one, rest_ns in rests.items() if rest_ns}
+
+    async def _judged(self, cluster_ids: Sequence[ClusterId]) -> tuple[Sequence[Needs], dict[ClusterId, int | None]]:
+        if not cluster_ids:
+            return [], {}
+        return await self._store.write(partial(self._judge, cluster_ids=cluster_ids), name="cluster.tick")
 
     def _judge(
         self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
@@ -120,8 +154,8 @@ class DueClusters:
             return max(0, min(end_limits.REST_NS, end_limits.wait_left_ns(cluster, uow.now_wall_ns)))
         if cluster is None or not end_limits.is_steady(cluster, held) or len(rentals) != 1:
             return 0
-        spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, cluster.rental_id)
-        return end_limits.rest_ns(cluster, spent, uow.now_wall_ns, is_capped=is_capped)
+        spent, is_capped = self._market.spent(uow, cluster.rental_id), spending.is_capped(uow, rentals[0])
+        return end_limits.rest_ns(cluster, held, spent, uow.now_wall_ns, is_capped=is_capped)
 
     def _open_ids(self, uow: UnitOfWork) -> set[ClusterId]:
         """The ids of all clusters that still need work."""

@@ -7,8 +7,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from windrow_master.clusters.model import Cluster, ClusterKind, ClusterPhase, ClusterRequest, Workload, WorkPhase
-from windrow_master.clusters.reports import FILES_WAIT_NS
+from windrow_master.clusters.model import (
+    OVER_HOSTS,
+    Cluster,
+    ClusterKind,
+    ClusterPhase,
+    ClusterRequest,
+    Workload,
+    WorkPhase,
+)
+from windrow_master.clusters.reports import CREATE_NS, FILES_WAIT_NS
 from windrow_master.clusters.states import HOLDING
 from windrow_master.market.metering import Spent
 from windrow_proto.errors import Conflict, InvalidInput, TooMany
@@ -21,12 +29,17 @@ that does not cover so much is refused: work would be ended as it starts."""
 WAITED_MAX_NS: Final = 16 * FILES_WAIT_NS
 """Of slots of one account in an hour, in which they wait for its files: that costs nothing, and keeps others out."""
 REST_NS: Final = 5 * MINUTE
-"""Between two looks at a cluster that runs and to which nothing happens; one with a budget is looked at more often,
-since receipts may charge a little more than the clock says, and one that counts for a spending limit, which others
-use up, too."""
+"""Between two looks at a cluster that starts or runs and to which nothing happens; one with a budget is looked at more
+often, since receipts may charge a little more than the clock says, and one that counts for a spending limit, which
+others use up, too."""
 LATELY_MAX: Final = 200
 """Of an account's clusters, the latest of which are looked at for that."""
 _RUNS: Final = frozenset({ClusterPhase.RUNNING, ClusterPhase.DEGRADED})
+_STEADY: Final = {
+    ClusterPhase.CREATING: frozenset({WorkPhase.PENDING, WorkPhase.PREPARING}),
+    ClusterPhase.RUNNING: frozenset({WorkPhase.RUNNING}),
+}
+"""The phases of a steady cluster, with those of all that it holds."""
 
 
 def check_waited(clusters: Iterable[Cluster], now_ns: int) -> None:
@@ -90,20 +103,29 @@ def ends_at_ns(cluster: Cluster, spent: Spent, now_ns: int) -> int | None:
 
 
 def is_steady(cluster: Cluster, held: Sequence[Workload]) -> bool:
-    """Return whether nothing but its duration and its budget ends a cluster to which nothing happens. held: what of
-    it holds slots."""
-    asked = cluster.request
-    is_left_alone = asked.idle_ns is None and asked.client_lease_ns is None and cluster.phase is ClusterPhase.RUNNING
+    """Return whether nothing but its duration, its budget and the time that its start may take ends a cluster to which
+    nothing happens. held: what of it holds slots."""
+    asked, phases = cluster.request, _STEADY.get(cluster.phase, frozenset[WorkPhase]())
+    is_left_alone = asked.idle_ns is None and asked.client_lease_ns is None and bool(phases)
+    if cluster.phase is ClusterPhase.CREATING and (cluster.kind in OVER_HOSTS or not held):
+        return False
     return is_left_alone and all(
-        one.phase is WorkPhase.RUNNING and one.is_member and one.lost_since_ns is None and one.delete_command is None
+        one.phase in phases and one.is_member and one.lost_since_ns is None and one.delete_command is None
         for one in held
     )
 
 
-def rest_ns(cluster: Cluster, spent: Spent, now_ns: int, *, is_capped: bool = False) -> int:
-    """Return how soon a steady cluster may come to its duration or its budget. is_capped: or to a spending limit."""
+def rest_ns(cluster: Cluster, held: Sequence[Workload], spent: Spent, now_ns: int, *, is_capped: bool = False) -> int:
+    """Return how soon a steady cluster may come to one of these. is_capped: or to a spending limit."""
     most_ns = REST_NS if cluster.request.budget is None and not is_capped else BUDGET_MARGIN_NS // 2
-    ends_ns = ends_at_ns(cluster, spent, now_ns)
+    if cluster.phase is not ClusterPhase.CREATING:
+        ends_ns = ends_at_ns(cluster, spent, now_ns)
+    elif spent.began_ns is None:
+        ends_ns = min(one.created_at_ns for one in held) + CREATE_NS
+        if cluster.request.max_duration_ns is not None:  # its host may sign running time without a word that it runs
+            ends_ns = min(ends_ns, now_ns + cluster.request.max_duration_ns)
+    else:
+        ends_ns = now_ns
     return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))
 
 

@@ -48,10 +48,11 @@ class IsOfJob(Question[bool]):
 
 
 @dataclass(frozen=True, slots=True)
-class EntryOf(Question[Entry | None]):
-    """Asks for the entry of the queue that this cluster is an attempt of; None: no job that goes on made it."""
+class EntriesOf(Question[Mapping[ClusterId, Entry]]):
+    """Asks for the entries of the queue that these clusters are attempts of, without those that no job which goes on
+    made."""
 
-    cluster_id: ClusterId
+    clusters: Sequence[Cluster]
 
 
 @dataclass(frozen=True, slots=True)

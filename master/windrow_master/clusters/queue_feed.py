@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from windrow_master.clusters.entries import Shape, entry_of
-from windrow_master.clusters.messages import EntryOf
+from windrow_master.clusters.messages import EntriesOf
 from windrow_master.clusters.model import Cluster, Workload
-from windrow_master.clusters.pools import POOLS_MAX, Pools
+from windrow_master.clusters.pools import POOLS_MAX, SHAPES_MAX, Pools
 from windrow_master.clusters.repository import ClusterRepository, WorkloadRepository
 from windrow_master.clusters.snapshot import Placer, is_part_of_fleet
 from windrow_master.clusters.states import HOLDING
@@ -90,6 +90,8 @@ class QueueFeed:
         self._store, self._clock, self._market, self._placer = store, clock, market, placer
         self._costs = TierCosts(market)
         self._pools = Pools()
+        self._suiting: dict[tuple[Shape, str], frozenset[str]] = {}
+        self._suited = 0
         self._is_built = False
         self._touched: set[HostId] = set()
         self._settling: frozenset[HostId] = frozenset()
@@ -113,7 +115,13 @@ class QueueFeed:
         """As queue.ports.Feed."""
         if not isinstance(entry.shape, Shape) or entry.need.only:
             return entry.need
-        return replace(entry.need, pools=self._pools.suiting(entry.shape.request, AccountId(entry.leaf)))
+        if len(self._suiting) > SHAPES_MAX or self._suited != len(self._pools):
+            self._suiting.clear()
+            self._suited = len(self._pools)
+        key = entry.shape, entry.leaf
+        if (pools := self._suiting.get(key)) is None:
+            pools = self._suiting[key] = self._pools.suiting(entry.shape.request, AccountId(entry.leaf))
+        return replace(entry.need, pools=pools)
 
     async def news(self) -> News | None:
         """As queue.ports.Feed."""
@@ -165,8 +173,8 @@ class QueueFeed:
             terms, wanted = read_terms(uow, self._market, self._terms, wanted)
         candidates = self._placer.candidates(uow, 1, None if wanted is None else sorted(wanted))
         workloads = uow[WorkloadRepository]
-        held = workloads.held() if wanted is None else [one for host in wanted for one in workloads.held_on(host)]
-        entries = self._entries(uow, dict.fromkeys(one.cluster_id for one in held))
+        held = workloads.held() if wanted is None else workloads.held_on_hosts(sorted(wanted))
+        entries = self._entries(uow, list(dict.fromkeys(one.cluster_id for one in held)))
         runs: dict[HostId, list[tuple[Workload, Entry]]] = {}
         for workload in held:
             if workload.cluster_id in entries:
@@ -174,23 +182,28 @@ class QueueFeed:
         leaves = dict.fromkeys(entry.leaf for entry in entries.values())
         return _Read(wanted, {one.host_id: one for one in candidates}, runs, nodes_of(uow, leaves), terms)
 
-    def _entries(self, uow: UnitOfWork, cluster_ids: Iterable[ClusterId]) -> dict[ClusterId, Entry]:
-        """The entries of these clusters, without those by which the Master tests hosts."""
-        clusters = uow[ClusterRepository].readable(cluster_ids)
-        return {one.cluster_id: self._entry(uow, one) for one in clusters if one.account_id != PROOF_ACCOUNT}
+    def _entries(self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, Entry]:
+        """The entries of these clusters, without those by which the Master tests hosts. A job's attempt is the job;
+        what only waits to be cleared away is no attempt any more."""
+        clusters = [one for one in uow[ClusterRepository].some(cluster_ids) if one.account_id != PROOF_ACCOUNT]
+        of_jobs = uow.ask(EntriesOf([one for one in clusters if one.phase in HOLDING]))
+        return {one.cluster_id: of_jobs.get(one.cluster_id) or self._entry(one) for one in clusters}
 
-    def _entry(self, uow: UnitOfWork, cluster: Cluster) -> Entry:
-        """A job's attempt is the job; what only waits to be cleared away is no attempt any more."""
-        found = uow.ask(EntryOf(cluster.cluster_id)) if cluster.phase in HOLDING else None
-        if found is not None:
-            return found
-        request = replace(cluster.request, tier=cluster.tier or cluster.request.tier)
-        ids = cluster.account_id, str(cluster.cluster_id)
-        return entry_of(request, *ids, cluster.created_at_ns, tier_costs=self._costs)
+    def _entry(self, cluster: Cluster) -> Entry:
+        return entry_of(
+            cluster.request,
+            cluster.account_id,
+            cluster.cluster_id,
+            cluster.created_at_ns,
+            tier_costs=self._costs,
+            hosts=cluster.request.hosts,
+            tier=cluster.tier,
+        )
 
     def _news(self, read: _Read) -> News | None:
         if not self._is_built:
             self._pools = Pools()
+            self._suiting.clear()
         before, found, gone = len(self._pools), list[HostNews](), list[str]()
         seen = read.candidates.keys() | read.runs.keys()
         for host_id in sorted(seen):

@@ -25,7 +25,7 @@ from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
 from windrow_master.store.prepared import ByKey, Found, Made, few, flat, is_one_of_few, page, readable, settable
-from windrow_master.store.repository import Repository
+from windrow_master.store.repository import Repository, with_text
 from windrow_proto.ids import AccountId, ClusterId, HostId, WorkloadId
 from windrow_proto.model import Isolation, SlotGrant
 from windrow_proto.units import Bytes
@@ -34,12 +34,14 @@ _LIVING = ("Requested", "Queued", "Placing", "Creating", "Running", "Degraded", 
 
 # Made once: building a statement costs more than running it, and these run for every receipt, command and look at a
 # workload.
+_SELECTED: Final = with_text(clusters, "request")
 _ADD_CLUSTER: Final = Made(insert(clusters), clusters.c.keys(), is_late=True)
 _GET_CLUSTER: Final = Found(
-    select(clusters).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
+    select(*_SELECTED).where(clusters.c.cluster_id == bindparam("wanted")), lambda row: _cluster(row)
 )
+_FEW_CLUSTERS: Final = Found(select(*_SELECTED).where(is_one_of_few(clusters.c.cluster_id)), lambda row: _cluster(row))
 _BY_KEY: Final = Found(
-    select(clusters).where(
+    select(*_SELECTED).where(
         clusters.c.account_id == bindparam("account"), clusters.c.request_key == bindparam("wanted")
     ),
     lambda row: (_cluster(row), bytes(row["request_sha256"])),
@@ -64,7 +66,7 @@ _COMMITTED: Final = Made(_COMMITMENTS)
 _COMMITTED_ON: Final = ByKey(_COMMITMENTS, workloads.c.host_id, lambda row: _committed(row), itemgetter(0))
 _IS_LIVING: Final = or_(*(clusters.c.phase == phase for phase in _LIVING))
 _ALL_LIVING: Final = Found(
-    select(clusters).where(_IS_LIVING),
+    select(*_SELECTED).where(_IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -72,7 +74,7 @@ _COUNTS: Final = Made(
     select(clusters.c.phase, func.count().label("number")).where(_IS_LIVING).group_by(clusters.c.phase)
 )
 _QUEUED: Final = Found(
-    select(clusters).where(clusters.c.phase == bindparam("phase")),
+    select(*_SELECTED).where(clusters.c.phase == bindparam("phase")),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -83,7 +85,7 @@ _COUNT_QUEUED: Final = Made(
 )
 _LIVING_IDS: Final = Made(select(clusters.c.cluster_id).where(_IS_LIVING))
 _IN_TUNNELS: Final = Found(
-    select(clusters).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
+    select(*_SELECTED).where(clusters.c.network == NetworkMode.TUNNELS.value, _IS_LIVING),
     lambda row: _cluster(row),
     attrgetter("cluster_id"),
 )
@@ -103,6 +105,11 @@ _OF_CLUSTER: Final = Found(
 )
 _HELD_ON: Final = Found(
     select(workloads).where(workloads.c.host_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_ON_FEW: Final = Found(
+    select(workloads).where(is_one_of_few(workloads.c.host_id), workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
@@ -127,6 +134,11 @@ _HELD_OF: Final = Found(
 )
 _HELD_OF_CLUSTER: Final = Found(
     select(workloads).where(workloads.c.cluster_id == bindparam("wanted"), workloads.c.is_released.is_(False)),
+    lambda row: _workload(row),
+    attrgetter("workload_id"),
+)
+_HELD_OF_FEW: Final = Found(
+    select(workloads).where(is_one_of_few(workloads.c.cluster_id), workloads.c.is_released.is_(False)),
     lambda row: _workload(row),
     attrgetter("workload_id"),
 )
@@ -242,7 +254,7 @@ class ClusterRepository(Repository):
     ) -> Sequence[Cluster]:
         """The latest first; of all accounts but `without` where `account_id` is None. wanted: the values of fields of
         its request."""
-        query = select(clusters).order_by(clusters.c.cluster_id.desc())
+        query = select(*_SELECTED).order_by(clusters.c.cluster_id.desc())
         if account_id is not None:
             query = query.where(clusters.c.account_id == account_id)
         elif without is not None:
@@ -278,7 +290,7 @@ class ClusterRepository(Repository):
     def open_of(self, account_id: AccountId) -> Sequence[Cluster]:
         """Those of them of one account, and what it stopped."""
         is_open = _IS_LIVING | (clusters.c.phase == ClusterPhase.STOPPED.value)
-        query = select(clusters).where(clusters.c.account_id == account_id, is_open).order_by(clusters.c.cluster_id)
+        query = select(*_SELECTED).where(clusters.c.account_id == account_id, is_open).order_by(clusters.c.cluster_id)
         return readable(self._connection, query, _cluster)
 
     def in_tunnels(self) -> Sequence[Cluster]:
@@ -321,6 +333,10 @@ class ClusterRepository(Repository):
     def readable(self, cluster_ids: Iterable[ClusterId]) -> Sequence[Cluster]:
         """Those of these that are there and can be read, in their order; operators are told of the others."""
         return [one for wanted in cluster_ids for one in _GET_CLUSTER.readable(self._connection, {"wanted": wanted})]
+
+    def some(self, cluster_ids: Sequence[ClusterId]) -> Sequence[Cluster]:
+        """The same in any order, with one statement for some at a time."""
+        return [one for wanted in few(cluster_ids) for one in _FEW_CLUSTERS.readable(self._connection, wanted)]
 
 
 class TrafficRepository(Repository):
@@ -367,6 +383,10 @@ class WorkloadRepository(Repository):
         """Return the workloads that still hold slots of a host."""
         return _HELD_ON.readable(self._connection, {"wanted": host_id})
 
+    def held_on_hosts(self, host_ids: Sequence[HostId]) -> Sequence[Workload]:
+        """The same of each of these, with one statement for some at a time."""
+        return [one for wanted in few(host_ids) for one in _HELD_ON_FEW.readable(self._connection, wanted)]
+
     def held(self) -> Sequence[Workload]:
         """Return the workloads that still hold slots anywhere."""
         return _HELD.readable(self._connection)
@@ -384,6 +404,14 @@ class WorkloadRepository(Repository):
     def held_of_cluster(self, cluster_id: ClusterId) -> Sequence[Workload]:
         """Return the workloads that still hold slots of one cluster, of earlier runs, too."""
         return _HELD_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
+
+    def held_of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, list[Workload]]:
+        """The same of each of these that has any, with one statement for some at a time."""
+        found: dict[ClusterId, list[Workload]] = {}
+        for wanted in few(cluster_ids):
+            for one in _HELD_OF_FEW.all(self._connection, wanted):
+                found.setdefault(one.cluster_id, []).append(one)
+        return found
 
     def holding_clusters(self) -> Sequence[ClusterId]:
         """The clusters of which something still holds slots."""

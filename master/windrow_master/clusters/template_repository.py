@@ -1,7 +1,7 @@
 """Reads and writes templates of clusters."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import delete, insert, select
 
@@ -10,8 +10,10 @@ from windrow_master.clusters.repository import request_values
 from windrow_master.clusters.tables import templates
 from windrow_master.spec import restored
 from windrow_master.store.prepared import readable
-from windrow_master.store.repository import Repository
+from windrow_master.store.repository import Repository, with_text
 from windrow_proto.ids import AccountId
+
+_SELECTED: Final = with_text(templates, "request")
 
 
 class TemplateRepository(Repository):
@@ -32,13 +34,13 @@ class TemplateRepository(Repository):
 
     def of_account(self, account_id: AccountId) -> Sequence[Template]:
         """All of an account, by name."""
-        query = select(templates).where(templates.c.account_id == account_id).order_by(templates.c.name)
+        query = select(*_SELECTED).where(templates.c.account_id == account_id).order_by(templates.c.name)
         return readable(self._connection, query, _template)
 
     def get(self, account_id: AccountId, name: str) -> Template | None:
         """One of an account."""
         own = (templates.c.account_id == account_id) & (templates.c.name == name)
-        row = self._connection.execute(select(templates).where(own)).first()
+        row = self._connection.execute(select(*_SELECTED).where(own)).first()
         return None if row is None else _template(row._mapping)
 
     def delete(self, account_id: AccountId, name: str) -> bool:

@@ -81,7 +81,7 @@ class WaitingClusters:
 
     def kept(self, account_id: AccountId, request: ClusterRequest) -> frozenset[HostId]:
         """The hosts that a request which does not wait may not have, as they are kept for what does."""
-        entry = entry_of(request, account_id, "", 0, tier_costs={})
+        entry = entry_of(request, account_id, "", 0, tier_costs={}, hosts=request.hosts)
         return frozenset(map(HostId, self._queue.kept(entry)))
 
     async def put_all(self) -> None:
@@ -101,10 +101,17 @@ class WaitingClusters:
 
     def _entry(self, cluster: Cluster, kept: HostId | None = None) -> Entry:
         """The entry of a cluster that waits, or has its place."""
-        request = replace(cluster.request, tier=cluster.tier or cluster.request.tier)
-        request = request if kept is None else replace(request, host_id=kept)
-        ids, costs = (cluster.account_id, str(cluster.cluster_id)), self._queue.tier_costs()
-        return entry_of(request, *ids, cluster.created_at_ns, tier_costs=costs, spenders=cluster.spenders)
+        return entry_of(
+            cluster.request,
+            cluster.account_id,
+            cluster.cluster_id,
+            cluster.created_at_ns,
+            tier_costs=self._queue.tier_costs(),
+            hosts=cluster.request.hosts,
+            tier=cluster.tier,
+            kept=kept,
+            spenders=cluster.spenders,
+        )
 
     # --- what the queue asks -----------------------------------------------------------------------------------------
 

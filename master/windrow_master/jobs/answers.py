@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from windrow_master.clusters import lookup
-from windrow_master.clusters.messages import EntryOf, IsOfJob
+from windrow_master.clusters.messages import EntriesOf, IsOfJob
 from windrow_master.jobs.entries import entry_of
 from windrow_master.jobs.model import Job, JobId
 from windrow_master.jobs.repository import JobRepository
@@ -23,13 +23,16 @@ def is_of_job(uow: UnitOfWork, question: IsOfJob) -> bool:
     return uow[JobRepository].living_of_cluster(question.cluster_id) is not None
 
 
-def entry_of_cluster(uow: UnitOfWork, question: EntryOf, tier_costs: Mapping[str, int]) -> Entry | None:
-    """Return the entry of the job whose attempt goes on in this cluster. tier_costs: as of the queue's feed."""
-    job = uow[JobRepository].living_of_cluster(question.cluster_id)
-    cluster = lookup.find(uow, question.cluster_id)
-    if job is None or cluster is None or not job.has_cluster or job.attempts[-1].cluster_id != question.cluster_id:
-        return None
-    return entry_of(job, tier_costs, cluster.tier)
+def entries_of_clusters(
+    uow: UnitOfWork, question: EntriesOf, tier_costs: Mapping[str, int]
+) -> Mapping[ClusterId, Entry]:
+    """Return the entries of the jobs whose attempts go on in these clusters. tier_costs: as of the queue's feed."""
+    jobs, found = uow[JobRepository].living_of_clusters([one.cluster_id for one in question.clusters]), {}
+    for cluster in question.clusters:
+        job = jobs.get(cluster.cluster_id)
+        if job is not None and job.has_cluster and job.attempts[-1].cluster_id == cluster.cluster_id:
+            found[cluster.cluster_id] = entry_of(job, tier_costs, cluster.tier)
+    return found
 
 
 def find(uow: UnitOfWork, job_id: JobId) -> Job | None:

@@ -182,8 +182,11 @@ class JobController:
 
     def _read(self, uow: UnitOfWork, job_ids: Sequence[JobId]) -> Sequence[_Look]:
         """Those of these that are there, and whether a step follows for each."""
+        return self._looks(uow, uow[JobRepository].readable(job_ids))
+
+    def _looks(self, uow: UnitOfWork, jobs: Sequence[Job]) -> Sequence[_Look]:
         found = []
-        for job in uow[JobRepository].readable(job_ids):
+        for job in jobs:
             has_step, limit_ns = True, None  # also of one that crashes: the write counts it
             ended: Mapping[str, End] = {}
             with suppress(Exception):
@@ -199,19 +202,20 @@ class JobController:
         jobs = uow[JobRepository].readable(job_ids)
         try:
             with uow.attempt():
-                for job in jobs:
-                    self._step(uow, job)
+                after = [self._step(uow, job) for job in jobs]
         except Exception:  # one of them: each for itself, so that the others go on
             for job in jobs:
                 with self._faults.around(job.job_id), uow.attempt():
                     self._step(uow, job)
-        return self._read(uow, job_ids)
+            after = list(uow[JobRepository].readable(job_ids))
+        for job in jobs:  # told last: of what these steps have changed the look that is returned knows
+            uow.after_commit(partial(self._due.drop, job.job_id))
+        return self._looks(uow, after)
 
-    def _step(self, uow: UnitOfWork, job: Job) -> None:
+    def _step(self, uow: UnitOfWork, job: Job) -> Job:
         is_spent = self._faults.is_spent(job.job_id)
         found = decide.Answer(JobEvent.FAIL, GIVEN_UP) if is_spent else _answer(uow, job)[0]
-        if found is not None:
-            self._transitions.step(uow, job, found, "master")
+        return job if found is None else self._transitions.step(uow, job, found, "master")
 
     def _note(self, look: _Look) -> None:
         """Keep in mind what may concern it next: its cluster, the jobs it comes after, its limits; queue it."""
@@ -240,6 +244,17 @@ class JobController:
             self._due.add(job.job_id)
         if look.limit_ns is not None:
             self._due.add(job.job_id, self._clock.monotonic_ns() + max(0, look.limit_ns - look.at_ns))
+
+    def _has_place(self, job: Job) -> None:
+        """Its first attempt has begun with a new cluster: a look would find nothing new until that changes, or a time
+        of the job comes."""
+        job_id, cluster_id, now_ns = job.job_id, job.attempts[-1].cluster_id, self._clock.monotonic_ns()
+        self._placed[job_id] = job.version
+        self._clusters_of[job_id], self._jobs_of[cluster_id] = cluster_id, job_id
+        limit_ns = decide.next_limit_ns(job, decide.Seen(), self._clock.wall_ns())
+        left_ns = LOOK_AGAIN_NS if limit_ns is None else max(0, limit_ns - self._clock.wall_ns())
+        self._due.drop(job_id)
+        self._due.add(job_id, now_ns + min(left_ns, LOOK_AGAIN_NS))
 
     @contextmanager
     def _retried(self, job_id: JobId, step: str) -> Iterator[None]:
@@ -295,7 +310,7 @@ class JobController:
     async def _create_copies(self, jobs: Sequence[Job]) -> Sequence[tuple[Cluster, Placement]]:
         whole = logins.whole(self._seal_key, jobs[0]).request
         copies = [(attempt_key(job), cluster_request(replace(job, request=whole))) for job in jobs]
-        now, versions = dict[JobId, Job](), dict[JobId, int]()
+        now = dict[JobId, Job]()
 
         def made(uow: UnitOfWork, number: int, cluster: Cluster, found: Placement) -> None:
             if not number:
@@ -305,12 +320,10 @@ class JobController:
                 raise Conflict("It does not wait any more.", subject=jobs[number].job_id)
             place = uow.ask(PlaceOf(found.members[0].host_id))
             attempt = Attempt(cluster.cluster_id, uow.now_wall_ns, place=place)
-            versions[job.job_id] = self._transitions.begin(uow, job, attempt).version
+            uow.after_commit(partial(self._has_place, self._transitions.begin(uow, job, attempt)))
 
         who, budget = principal_of(jobs[0], self._clock), jobs[0].request.budget
-        done = await self._clusters.copies.create(who, copies, made, budget)
-        self._placed.update({job.job_id: versions[job.job_id] for job in jobs[: len(done)]})
-        return done
+        return await self._clusters.copies.create(who, copies, made, budget)
 
     async def _placed_once(self, job_id: JobId, closed: frozenset[str]) -> Started | Refused | Gone:
         found: Started | Refused | Gone = Refused(_BUG, is_full=False)

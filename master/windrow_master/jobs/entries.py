@@ -1,11 +1,9 @@
 """Makes the queue's entry of a job, and of the attempt that goes on. Pure."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from windrow_master.clusters import entries
 from windrow_master.jobs.model import Job, JobState
-from windrow_master.jobs.request import cluster_request
 from windrow_master.jobs.states import PLACEABLE
 from windrow_master.queue.model import Entry, PriorityClass
 from windrow_proto.ids import HostId
@@ -21,15 +19,14 @@ def entry_of(job: Job, tier_costs: Mapping[str, int], tier: str | None = None, k
     """The entry of a job. tier_costs: of a card, in permille. tier: that it runs in; None: it waits. kept: the host
     that was bought for it, where it waits for no other."""
     asked = job.request
-    request = replace(cluster_request(job), max_duration_ns=asked.max_duration_ns, tier=tier or asked.tier)
-    request = replace(request, optimize=asked.optimize)
-    request = request if kept is None else replace(request, host_id=kept)
     return entries.entry_of(
-        request,
+        asked,
         job.account_id,
         job.job_id,
         job.created_at_ns,
         tier_costs=tier_costs,
+        tier=tier,
+        kept=kept,
         spenders=job.spenders,
         priority_class=PriorityClass[asked.priority_class.upper()],
         priority=asked.priority,

@@ -14,26 +14,31 @@ from windrow_master.jobs.tables import jobs
 from windrow_master.queue.quota import NodeLevel
 from windrow_master.queue.tables import LEVELS, is_below
 from windrow_master.spec import kept, restored
-from windrow_master.store.prepared import ByKey, Found, Made, flat, page, readable
-from windrow_master.store.repository import Repository
+from windrow_master.store.prepared import ByKey, Found, Made, few, flat, is_one_of_few, page, readable
+from windrow_master.store.repository import Repository, with_text
 from windrow_proto.ids import AccountId, ClusterId
 
 _APART: Final = ("request_key", "request_sha256", "kept_bytes")
 _COLUMNS: Final = tuple(c.key for c in jobs.c if c.key not in _APART)
+_SELECTED: Final = with_text(jobs, "request")
 _ADD: Final = Made(insert(jobs), jobs.c.keys(), is_late=True)
 _STAYS: Final = ("job_id", "account_id", "group_id", "array_index", "request", "created_at_ns")
 """Columns that never change, of which the request is the largest."""
 _CHANGES: Final = tuple(name for name in (*_COLUMNS, "kept_bytes") if name not in _STAYS)
 _SAVE: Final = Made(update(jobs).where(jobs.c.job_id == bindparam("was_id")), _CHANGES, is_late=True)
-_JOBS: Final = ByKey(select(jobs), jobs.c.job_id, lambda row: _job(row), attrgetter("job_id"))
-_LIVING: Final = Found(select(jobs).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row))
+_JOBS: Final = ByKey(select(*_SELECTED), jobs.c.job_id, lambda row: _job(row), attrgetter("job_id"))
+_LIVING: Final = Found(
+    select(*_SELECTED).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id), lambda row: _job(row)
+)
 _LIVING_IDS: Final = Made(select(jobs.c.job_id).where(jobs.c.ended_at_ns.is_(None)).order_by(jobs.c.job_id))
 _COUNTS: Final = Made(
     select(jobs.c.state, func.count().label("number"), func.min(jobs.c.created_at_ns).label("oldest_ns"))
     .where(jobs.c.ended_at_ns.is_(None))
     .group_by(jobs.c.state)
 )
-_KEY_OF_CLUSTER: Final = Made(select(clusters.c.request_key).where(clusters.c.cluster_id == bindparam("wanted")))
+_KEYS_OF_CLUSTERS: Final = Made(
+    select(clusters.c.cluster_id, clusters.c.request_key).where(is_one_of_few(clusters.c.cluster_id))
+)
 _WAITS: Final = tuple(one.value for one in (JobState.SUBMITTED, *PLACEABLE))
 _WAITING_BELOW: Final = {
     level: Made(
@@ -79,20 +84,20 @@ class JobRepository(Repository):
 
     def by_key(self, account_id: AccountId, request_key: str) -> tuple[tuple[Job, ...], bytes] | None:
         """The jobs that an account asked for under this key, and the digest of what it asked."""
-        query = select(jobs).where(jobs.c.account_id == account_id, jobs.c.request_key == request_key)
+        query = select(*_SELECTED).where(jobs.c.account_id == account_id, jobs.c.request_key == request_key)
         rows = self._connection.execute(query.order_by(jobs.c.array_index)).all()
         return (tuple(_job(row._mapping) for row in rows), bytes(rows[0].request_sha256)) if rows else None
 
     def of_group(self, group: str) -> Sequence[Job]:
         """The jobs of one submission, and those that were run again from it."""
-        query = select(jobs).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
+        query = select(*_SELECTED).where(jobs.c.group_id == group).order_by(jobs.c.job_id)
         return [_job(row._mapping) for row in self._connection.execute(query)]
 
     def page(
         self, account_id: AccountId | None, before: str | None, limit: int, wanted: Mapping[str, str] | None = None
     ) -> Sequence[Job]:
         """The latest first; of all accounts where `account_id` is None. wanted: the values of fields of its request."""
-        query = select(jobs).order_by(jobs.c.job_id.desc())
+        query = select(*_SELECTED).order_by(jobs.c.job_id.desc())
         if account_id is not None:
             query = query.where(jobs.c.account_id == account_id)
         if before is not None:
@@ -108,7 +113,7 @@ class JobRepository(Repository):
     def living_of(self, account_id: AccountId) -> Sequence[Job]:
         """Those of them of one account."""
         own = jobs.c.account_id == account_id, jobs.c.ended_at_ns.is_(None)
-        return readable(self._connection, select(jobs).where(*own).order_by(jobs.c.job_id), _job)
+        return readable(self._connection, select(*_SELECTED).where(*own).order_by(jobs.c.job_id), _job)
 
     def kept_bytes(self, account_id: AccountId, ended_after_ns: int) -> int:
         """Bytes that an account's jobs take: the folder of each group once, and the logs and files of all attempts.
@@ -151,10 +156,19 @@ class JobRepository(Repository):
 
     def living_of_cluster(self, cluster_id: ClusterId) -> Job | None:
         """The job that has not ended and made this cluster for one of its attempts; None: there is none."""
-        row = _KEY_OF_CLUSTER.row(self._connection, {"wanted": cluster_id})
-        job_id = JobId(str(row["request_key"] or "").partition("/")[0]) if row is not None else JobId("")
-        living = [job for job in self.readable([job_id]) if job.ended_at_ns is None]
-        return next((job for job in living if any(one.cluster_id == cluster_id for one in job.attempts)), None)
+        return self.living_of_clusters([cluster_id]).get(cluster_id)
+
+    def living_of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, Job]:
+        """The same of each of these that has one, with few statements for many."""
+        rows = [row for wanted in few(cluster_ids) for row in _KEYS_OF_CLUSTERS.rows(self._connection, wanted)]
+        job_of = {row["cluster_id"]: JobId(str(row["request_key"] or "").partition("/")[0]) for row in rows}
+        jobs, found = self.some(list(dict.fromkeys(job_of.values()))), dict[ClusterId, Job]()
+        for cluster_id, job_id in job_of.items():
+            job = jobs.get(job_id)
+            is_living = job is not None and job.ended_at_ns is None
+            if job is not None and is_living and any(one.cluster_id == cluster_id for one in job.attempts):
+                found[cluster_id] = job
+        return found
 
 
 def _attempt_values(attempt: Attempt) -> dict[str, Any]:

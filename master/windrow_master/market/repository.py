@@ -57,6 +57,13 @@ _LIVE_OF_CLUSTER: Final = Found(
     lambda row: _rental(row),
     attrgetter("rental_id"),
 )
+_LIVE_OF_FEW: Final = Found(
+    select(rentals).where(
+        is_one_of_few(rentals.c.cluster_id), rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")
+    ),
+    lambda row: _rental(row),
+    attrgetter("rental_id"),
+)
 _LIVE_CLUSTERS: Final = Made(
     select(rentals.c.cluster_id).where(rentals.c.state != literal_column(f"'{RentalState.CLOSED.value}'")).distinct()
 )
@@ -66,6 +73,11 @@ _GET_LINE: Final = Found(
 )
 _LINES: Final = Found(
     select(rental_lines).where(rental_lines.c.rental_id == bindparam("wanted")),
+    lambda row: _line(row),
+    attrgetter("workload_id"),
+)
+_LINES_OF_FEW: Final = Found(
+    select(rental_lines).where(is_one_of_few(rental_lines.c.rental_id)),
     lambda row: _line(row),
     attrgetter("workload_id"),
 )
@@ -230,6 +242,22 @@ class RentalRepository(Repository):
     def live_of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
         """Return the open rentals of one cluster, oldest first."""
         return _LIVE_OF_CLUSTER.readable(self._connection, {"wanted": cluster_id})
+
+    def live_of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, list[Rental]]:
+        """The same of each of these that has any, with one statement for some at a time."""
+        found: dict[ClusterId, list[Rental]] = {}
+        for wanted in few(cluster_ids):
+            for one in _LIVE_OF_FEW.all(self._connection, wanted):
+                found.setdefault(one.cluster_id, []).append(one)
+        return found
+
+    def lines_of(self, rental_ids: Sequence[RentalId]) -> dict[RentalId, list[RentalLine]]:
+        """The lines of each of these rentals in the order of their workloads, with one statement for some at a time."""
+        found: dict[RentalId, list[RentalLine]] = {}
+        for wanted in few(rental_ids):
+            for one in _LINES_OF_FEW.all(self._connection, wanted):
+                found.setdefault(one.rental_id, []).append(one)
+        return found
 
     def charged_on(self, host_id: HostId) -> Microcents:
         """The sum of what the lines of one host were charged."""

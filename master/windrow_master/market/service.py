@@ -444,6 +444,19 @@ class MarketService:
         """The rentals of a cluster that are not closed, the oldest first."""
         return uow[RentalRepository].live_of_cluster(cluster_id)
 
+    def steady_rentals(
+        self, uow: UnitOfWork, cluster_ids: Sequence[ClusterId]
+    ) -> dict[ClusterId, tuple[Rental, metering.Spent]]:
+        """Of these clusters those that have one rental which is not closed, and of which nothing waits: it, and what it
+        has cost so far. With few statements for many."""
+        live = uow[RentalRepository].live_of_clusters(cluster_ids)
+        alone = {one: found[0] for one, found in live.items() if len(found) == 1 and found[0].state is RentalState.OPEN}
+        lines = uow[RentalRepository].lines_of([rental.rental_id for rental in alone.values()])
+        return {
+            one: (rental, metering.spent_of(rental, lines.get(rental.rental_id, ()), uow.now_wall_ns))
+            for one, rental in alone.items()
+        }
+
     def live_clusters(self, uow: UnitOfWork) -> Sequence[ClusterId]:
         """The clusters that have a rental which is not closed."""
         return uow[RentalRepository].live_clusters()

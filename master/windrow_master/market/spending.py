@@ -94,10 +94,9 @@ def cap(uow: UnitOfWork, rental: Rental) -> limits.Cap | None:
     return limits.cap(rental, used(uow, found), uow.now_wall_ns) if found else None
 
 
-def is_capped(uow: UnitOfWork, rental_id: RentalId) -> bool:
+def is_capped(uow: UnitOfWork, rental: Rental) -> bool:
     """Return whether a limit of money may end what is rented."""
-    rental = uow[RentalRepository].get(rental_id)
-    return rental is not None and limits.chargeable(limits_of(uow, rental), uow.now_wall_ns) is not None
+    return limits.chargeable(limits_of(uow, rental), uow.now_wall_ns) is not None
 
 
 def passed(uow: UnitOfWork, rental_id: RentalId, soon: Microcents) -> str:

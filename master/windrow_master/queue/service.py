@@ -289,8 +289,9 @@ class QueueService:
                 change()
         self._rooms = {}
         if len(self.queue):
-            await self._look()
-            if self._clock.monotonic_ns() >= self._estimate_due_ns:
+            # While each look starts as many as it may, the others are not kept waiting for an estimate.
+            wait_ns = ESTIMATE_NS if await self._look() else 0
+            if self._clock.monotonic_ns() >= self._estimate_due_ns + wait_ns:
                 with ends_alone("queue_estimate"):
                     await self._estimate()
         self._rooms = {}
@@ -333,7 +334,8 @@ class QueueService:
         self._offset_ns = offset_ns
         return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 
-    async def _look(self) -> None:
+    async def _look(self) -> bool:
+        """Find places; True if as many started as one look may start."""
         look, starts, self._retries, self._is_behind = self._new_look(), 0, RETRIES_MAX, False
         self._is_denied = self._round_goes_on = False
         own = set[str]()
@@ -368,6 +370,7 @@ class QueueService:
         self._round += not self._round_goes_on
         if starts == STARTS_MAX or look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
+        return starts == STARTS_MAX
 
     async def _place_copies(self, look: Look, entry: Entry, most: int) -> Sequence[Started]:
         """Start an entry of an array and the copies after it together; none where they might not come one after
@@ -494,11 +497,7 @@ class QueueService:
             self._got.pop(shape, None)
 
     async def _add_leaves(self) -> None:
-        """Have nodes for the leaves of what is to be put, and at the start what was used before."""
-        while self._wanted_leaves:  # more may come meanwhile
-            wanted = sorted(self._wanted_leaves)
-            self._put_nodes(await self._feed.nodes(wanted))
-            self._wanted_leaves.difference_update(wanted)
+        """Have, at the start, what was used before, and nodes for the leaves of what is to be put."""
         if not self._is_charged:
             now_ns = self._clock.wall_ns()
             past = await self._feed.past(now_ns - PAST_NS)
@@ -507,6 +506,10 @@ class QueueService:
                 if one.leaf in self.shares:
                     self.shares.charge(one.leaf, one.cost, one.from_ns, one.to_ns, now_ns)
             self._is_charged = True
+        while self._wanted_leaves:  # more may come meanwhile; nothing is awaited after these
+            wanted = sorted(self._wanted_leaves)
+            self._put_nodes(await self._feed.nodes(wanted))
+            self._wanted_leaves.difference_update(wanted)
 
     def _put_nodes(self, nodes: Sequence[Node]) -> None:
         for node in nodes:

@@ -7,7 +7,23 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, RowMapping, bindparam, delete, func, insert, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    update,
+)
 
 from windrow_master.store.model import (
     CHAIN_START,
@@ -53,6 +69,11 @@ WALK_ROWS: Final = 1_000
 """Entries of the audit log that are read at a time."""
 _ADD_EVENT: Final = Made(insert(events), ("id", "at_ns", "kind", "actor", "text", "fields"))
 _ADD_SUBJECT: Final = Made(insert(event_subjects), ("subject", "event_number"), is_late=True)
+
+
+def with_text(table: Table, name: str) -> list[ColumnElement[Any]]:
+    """The columns of a table for a select, this one of JSON as its text."""
+    return [cast(one, Text).label(one.key) if one.key == name else one for one in table.c]
 
 
 class Repository:

@@ -12,7 +12,7 @@ from tests.unit.clusters.test_stopping import runs_again, start, stopped
 from tests.unit.clusters.world import HOST, OWNER, STRANGER, Market, market_world, principal
 from windrow_master.clusters import queue_feed
 from windrow_master.clusters.entries import entry_of
-from windrow_master.clusters.messages import EntryOf, HostLimit, HostLimits
+from windrow_master.clusters.messages import EntriesOf, HostLimit, HostLimits
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.clusters.queue_feed import CLOSED, TERMS_EVERY_NS, QueueFeed
 from windrow_master.clusters.snapshot import Placer
@@ -96,7 +96,7 @@ async def test_a_cluster_that_a_job_made_is_the_job_until_it_ends(tmp_path: Path
         feed = feed_of(m)
         m.join(GPU, gpus=1)
         job = replace(asked(), entry_id="job_1")
-        answers(m.store, EntryOf, lambda uow, it: job)
+        answers(m.store, EntriesOf, lambda uow, it: {one.cluster_id: job for one in it.clusters})
         view = await m.create(**ASKED)
         assert by_id(await seen(feed))[GPU].runs[0].entry is job
         await m.clusters.delete(principal(), view.cluster.cluster_id)

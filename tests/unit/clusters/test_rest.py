@@ -7,6 +7,7 @@ import pytest
 from tests.unit.clusters.world import market_world, principal
 from windrow_master.clusters.end_limits import REST_NS
 from windrow_master.clusters.model import ClusterPhase
+from windrow_master.clusters.reports import CREATE_NS
 from windrow_proto.units import HOUR, MINUTE, SECOND
 
 TICK_NS = 5 * SECOND
@@ -70,3 +71,26 @@ async def test_a_cluster_that_ends_without_its_people_is_in_every_look(m, judged
     judged.clear()
     await pass_by(m, MINUTE)
     assert judged[cluster_id] == MINUTE // TICK_NS
+
+
+async def test_a_cluster_that_starts_is_not_judged_until_its_host_says_something_or_may_be_late(m, judged):
+    m.join()
+    cluster_id = (await m.create(argv=())).cluster.cluster_id
+    judged.clear()
+    await pass_by(m, REST_NS)
+    assert judged[cluster_id] <= 1
+    judged.clear()
+    await pass_by(m, CREATE_NS - REST_NS)
+    assert judged[cluster_id] <= CREATE_NS // REST_NS
+    found = await m.cluster(cluster_id)
+    assert (found.phase, "did not start it within" in found.reason) == (ClusterPhase.FAILED, True)
+
+
+async def test_a_host_that_signs_running_time_and_does_not_say_that_it_runs_is_held_to_the_duration(m):
+    m.join()
+    cluster_id = (await m.create(argv=(), max_duration_ns=3 * MINUTE)).cluster.cluster_id
+    spec = m.spec()
+    await m.clusters.tick()
+    m.receipt(spec, 2, 250)
+    await pass_by(m, 3 * MINUTE + TICK_NS)
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING

@@ -34,13 +34,15 @@ OF_OLD = {"kind": "box", "name": "a", "gpus": 0, "cpus": 1, "argv": ["true"], "e
 
 
 def test_a_request_is_kept_as_json_and_opens_again() -> None:
-    assert restored(ClusterRequest, json.loads(json.dumps(kept(FULL)))) == FULL
+    text = json.dumps(kept(FULL))
+    assert restored(ClusterRequest, text) == FULL
+    assert restored(ClusterRequest, text) is restored(ClusterRequest, text)
 
 
 def test_a_request_of_old_opens_with_defaults_for_what_there_was_no_field_for() -> None:
-    assert restored(ClusterRequest, OF_OLD) == ClusterRequest(name="a", argv=("true",), env={"A": ""})
+    assert restored(ClusterRequest, json.dumps(OF_OLD)) == ClusterRequest(name="a", argv=("true",), env={"A": ""})
     raw = {"argv": ["true"], "after": ["job_1"], "retries": 1, "checkpoint_every_ns": SECOND, "env": {}}
-    assert restored(JobRequest, raw).after == ("job_1",)
+    assert restored(JobRequest, json.dumps(raw)).after == ("job_1",)
 
 
 def test_an_answer_shows_a_request_as_a_body_takes_it() -> None:

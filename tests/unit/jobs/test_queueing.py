@@ -6,7 +6,8 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OPERATOR, OTHER, OWNER, STRANGER, principal
 from tests.unit.jobs.world import FOLDER, Feed, once, world
-from windrow_master.clusters.messages import EntryOf
+from windrow_master.clusters.messages import EntriesOf
+from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.jobs import answers
 from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
@@ -384,7 +385,11 @@ async def test_an_attempt_that_goes_on_has_the_entry_of_its_job_and_one_that_end
         (attempt,) = (await it.get(job)).attempts
 
         def entry():
-            return it.market.read(lambda uow: answers.entry_of_cluster(uow, EntryOf(attempt.cluster_id), {}))
+            def read(uow):
+                asked = EntriesOf([uow[ClusterRepository].get(attempt.cluster_id)])
+                return answers.entries_of_clusters(uow, asked, {}).get(attempt.cluster_id)
+
+            return it.market.read(read)
 
         assert (entry().entry_id, entry().leaf) == (job.job_id, principal().account_id)
         await it.jobs.requeue(principal(), job.job_id)

@@ -545,6 +545,16 @@ async def test_a_new_master_ranks_projects_as_the_one_before_did(w: World):
     assert [one.entry.entry_id for one in w.queue.standings(None, 9)] == order == ["of_second", "of_first"]
 
 
+async def test_what_is_put_while_a_new_master_reads_what_was_used_before_is_placed(w: World, monkeypatch):
+    async def past(since_ns: int) -> Sequence[Charge]:
+        w.put(entry("early"))
+        return ()
+
+    w.fleet.join("a")
+    monkeypatch.setattr(w.fleet, "past", past)
+    assert await w.look() == ["early"]
+
+
 async def test_what_its_source_puts_late_though_it_runs_counts_as_running(w: World):
     w.fleet.join("a", cards=2)
     w.put(job := entry("job"))
@@ -708,6 +718,18 @@ async def test_estimates_come_with_the_first_look_and_soon_after_something_new(w
     assert second is not None
     assert (second.place, second.start_ns > first.start_ns) == (2, True)
     assert 20 * SECOND // 4 < ESTIMATE_NS
+
+
+async def test_what_starts_does_not_wait_for_an_estimate_of_the_others(w: World):
+    w.fleet.join("first")
+    w.put(entry("long"))
+    await w.look(2)
+    w.fleet.join("a", cards=STARTS_MAX + 1)
+    w.put(*(entry(f"{number:03}") for number in range(STARTS_MAX + 2)))
+    assert len(await w.look(after_ns=ESTIMATE_NS - SECOND)) == STARTS_MAX
+    assert w.queue.standing(f"{STARTS_MAX + 1:03}").estimate is None
+    await w.look()
+    assert w.queue.standing(f"{STARTS_MAX + 1:03}").estimate is not None
 
 
 async def test_a_standing_says_why_by_what_is_free(w: World):
