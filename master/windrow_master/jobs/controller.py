@@ -62,7 +62,7 @@ from windrow_proto.ports import Clock
 from windrow_proto.sealed import SealKey
 from windrow_proto.units import MINUTE, SECOND, Microcents
 
-LOOK_NS: Final = SECOND
+LOOK_NS: Final = SECOND // 4
 """Between two looks, at least: what happens until then shares the next one."""
 LOOK_AGAIN_NS: Final = 10 * MINUTE
 """For a job to which nothing happens, and that has come to none of its limits: a clock may have been set meanwhile."""
