@@ -20,6 +20,7 @@ from tests.unit.security.test_permissions import world as world
 from windrow_master.api import values
 from windrow_master.api.app import build_api
 from windrow_master.api.routers import declared
+from windrow_master.clusters import end_limits
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.identity.decide import GRANTS
 from windrow_master.jobs.model import JobId, JobRequest, JobState
@@ -309,6 +310,9 @@ async def test_a_poisoned_command_is_refused_with_its_field_and_nothing_is_kept(
         assert (await client.get("/api/v1/jobs", headers=headers)).json() == before
 
 
+_REQUEST = "SELECT CAST(request AS TEXT) FROM jobs WHERE job_id = :id"
+
+
 @pytest.mark.row("F5")
 async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_list_and_no_loop(
     world: World, monkeypatch: Any
@@ -319,7 +323,7 @@ async def test_a_job_that_an_older_release_took_with_half_a_character_stops_no_l
         job = uow[JobRepository].get(JobId(job_id))
         assert job is not None
         kept = json.dumps({"argv": ["\ud800"]})
-        row = uow.connection.execute(text("SELECT request FROM jobs WHERE job_id = :id"), {"id": job_id}).scalar_one()
+        row = uow.connection.execute(text(_REQUEST), {"id": job_id}).scalar_one()
         request = json.loads(row) | json.loads(kept) | {"await_files": False}
         change = text("UPDATE jobs SET request = :request, state = 'Queued' WHERE job_id = :id")
         uow.connection.execute(change, {"request": json.dumps(request), "id": job_id})
@@ -370,6 +374,7 @@ async def test_a_cluster_that_crashes_its_loop_ends_with_the_reason(world: World
     life, cluster_id = world.opened.clusters.lifecycle, world.ids["{cluster_id}"]
     crashing = Crashing(life.judge, cluster_id)
     monkeypatch.setattr(life, "judge", crashing)
+    monkeypatch.setattr(end_limits, "is_steady", lambda *_: False)  # it is judged at each look
 
     for _ in range(CRASHES_MAX + 1):
         await world.opened.clusters.tick()

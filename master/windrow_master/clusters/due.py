@@ -22,6 +22,7 @@ from windrow_master.clusters.topology import Reachability
 from windrow_master.loops import GIVEN_UP, Boundary
 from windrow_master.market import spending
 from windrow_master.market.service import MarketService
+from windrow_master.store.prepared import UNREADABLE
 from windrow_master.store.store import Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.work_queue import WorkQueue
@@ -90,10 +91,11 @@ class DueClusters:
         """For how long each of these may rest of which nothing is due by time; all others are to be judged. Most of
         what happens to a cluster leaves nothing to do."""
         rests, now_ns = dict[ClusterId, int](), uow.now_wall_ns
-        held, rentals = (
-            uow[WorkloadRepository].held_of_clusters(cluster_ids),
-            self._market.steady_rentals(uow, cluster_ids),
-        )
+        try:
+            held = uow[WorkloadRepository].held_of_clusters(cluster_ids)
+            rentals = self._market.steady_rentals(uow, cluster_ids)
+        except UNREADABLE:  # a row of one of them: each is judged by itself
+            return {}
         for cluster in uow[ClusterRepository].some([one for one in cluster_ids if one in rentals]):
             (rental, spent), workloads = rentals[cluster.cluster_id], held.get(cluster.cluster_id, [])
             if cluster.kind in OVER_HOSTS or self._faults.is_spent(cluster.cluster_id):

@@ -368,7 +368,9 @@ class QueueService:
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
         is_deeper = is_vain and look.passed < self._depth
         self._round += not self._round_goes_on
-        if starts == STARTS_MAX or look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
+        if starts == STARTS_MAX:
+            self._due.add(LOOK)
+        elif look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
         return starts == STARTS_MAX
 
