@@ -53,23 +53,19 @@ class Death:
 @contextmanager
 def deadly(m: Market, death: Death) -> Iterator[None]:
     """Statements of this market's store are counted down."""
-    writer = m.store._engines.writer
+    run, writer = prepared._cursor, m.store._engines.writer
+
+    def cursor(*args: Any, **how: Any) -> Any:
+        death.step()
+        return run(*args, **how)
+
     with pytest.MonkeyPatch.context() as patch:
-        if writer.dialect.name == "sqlite":
-            run = prepared._cursor
-
-            def cursor(*args: Any, **how: Any) -> Any:
-                death.step()
-                return run(*args, **how)
-
-            patch.setattr(prepared, "_cursor", cursor)
+        patch.setattr(prepared, "_cursor", cursor)
+        event.listen(writer, "before_cursor_execute", death.step)
+        try:
             yield
-        else:
-            event.listen(writer, "before_cursor_execute", death.step)
-            try:
-                yield
-            finally:
-                event.remove(writer, "before_cursor_execute", death.step)
+        finally:
+            event.remove(writer, "before_cursor_execute", death.step)
 
 
 async def history(m: Market, operations: int, seed: int, check_every: int) -> Counter[str]:
