@@ -3,9 +3,11 @@
 The same random work is done twice in one store, with the cache and without, and taken back each time.
 """
 
+import asyncio
 import random
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext, suppress
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
@@ -273,3 +275,43 @@ def test_a_row_is_as_the_last_of_several_statements_wrote_it(store: Store) -> No
         return BY_ID.one(to, "operation_0002")
 
     assert store.write_now(work, name="test")[2] == "last"
+
+
+def test_a_write_that_was_refused_is_not_forgotten_by_who_goes_on(store: Store) -> None:
+    def begins_a_part(uow: UnitOfWork) -> None:
+        with uow.attempt():
+            uow.audit("me", "part", "it")
+
+    def reads(uow: UnitOfWork) -> None:
+        BY_ID.one(uow.connection, "operation_0001")
+
+    def work(uow: UnitOfWork, step: Callable[[UnitOfWork], None]) -> None:
+        uow.audit("me", "act", "it")
+        KNOWN.run(uow.connection, {"was_id": "operation_0001", "kind": "a"})
+        with suppress(Conflict):
+            step(uow)
+
+    for step in (begins_a_part, reads):
+        with pytest.raises(Conflict, match="It is gone"):
+            store.write_now(partial(work, step=step), name="test")
+    assert not store.read_now(lambda uow: uow.audit_log.list("it"))
+
+
+async def test_a_write_that_is_refused_is_the_error_of_its_job_alone(store: Store) -> None:
+    def begin(uow: UnitOfWork) -> None:
+        uow.operations.add(Work(uow, 0).operation("a"))
+
+    def known(uow: UnitOfWork, *numbers: int) -> None:
+        for number in numbers:
+            KNOWN.run(uow.connection, {"was_id": f"operation_{number:04d}", "kind": f"{numbers}"})
+
+    store.write_now(begin, name="test")
+
+    def job(*numbers: int) -> Callable[[UnitOfWork], None]:
+        return lambda uow: known(uow, *numbers)
+
+    jobs = job(1), job(1, 2), job(1, 1), job(2), job(1)
+    found = await asyncio.gather(*(store.write(one, name="test") for one in jobs), return_exceptions=True)
+    assert [type(one) for one in found] == [type(None), Conflict, type(None), Conflict, type(None)]
+    row = store.read_now(lambda uow: BY_ID.one(uow.connection, "operation_0001"))
+    assert row is not None and row[2] == "(1,)"

@@ -80,6 +80,8 @@ class Cache:
     _writes: dict[str, int] = field(default_factory=dict)
     """By table, how many statements hold rows back."""
     _late_rows: int = 0
+    _failed: BaseException | None = None
+    """What rows that were held back met: they are lost, so nothing may be kept without undoing what went with them."""
 
     def hold(self, connection: Connection, write: Write, row: Bound, numbered: Numbered | None = None) -> None:
         """Send this row later."""
@@ -100,7 +102,10 @@ class Cache:
             self.flush(connection)
 
     def flush(self, connection: Connection, tables: frozenset[str] | None = None) -> None:
-        """Send the rows that are held back for these tables, and for those that they refer to; None: all."""
+        """Send the rows that are held back for these tables, and for those that they refer to; None: all. Raises what
+        that meets, and the same again until it is undone, whoever has passed over it."""
+        if self._failed is not None:
+            raise self._failed
         if not self.late:
             return
         wanted = None if tables is None else _with_above(tables)
@@ -111,7 +116,11 @@ class Cache:
             self._late_rows -= len(rows)
             for column in _columns(first.table):
                 self._held.pop((first, column), None)
-            first.send(connection, rows)
+            try:
+                first.send(connection, rows)
+            except BaseException as error:
+                self._failed = error
+                raise
 
     def flush_about(self, connection: Connection, about: About) -> None:
         """Send them where one of them may be among these."""
@@ -170,7 +179,7 @@ class Cache:
         self.late.clear()
         self._held.clear()
         self._writes.clear()
-        self._late_rows = 0
+        self._late_rows, self._failed = 0, None
         self.locked.clear()
         self.forget()
 
