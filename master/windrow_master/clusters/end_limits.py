@@ -122,8 +122,9 @@ def rest_ns(cluster: Cluster, held: Sequence[Workload], spent: Spent, now_ns: in
         ends_ns = ends_at_ns(cluster, spent, now_ns)
     elif spent.began_ns is None:
         ends_ns = min(one.created_at_ns for one in held) + CREATE_NS
-        if cluster.request.max_duration_ns is not None:  # its host may sign running time without a word that it runs
-            ends_ns = min(ends_ns, now_ns + cluster.request.max_duration_ns)
+        # Its host may sign running time without a word that it runs.
+        as_running = replace(cluster, phase=ClusterPhase.RUNNING, started_at_ns=now_ns)
+        ends_ns = min(ends_ns, ends_at_ns(as_running, spent, now_ns) or ends_ns)
     else:
         ends_ns = now_ns
     return most_ns if ends_ns is None else max(0, min(most_ns, ends_ns - now_ns))

@@ -5,10 +5,10 @@ from collections import Counter
 import pytest
 
 from tests.unit.clusters.world import market_world, principal
-from windrow_master.clusters.end_limits import REST_NS
+from windrow_master.clusters.end_limits import REST_NS, least_budget
 from windrow_master.clusters.model import ClusterPhase
 from windrow_master.clusters.reports import CREATE_NS
-from windrow_proto.units import HOUR, MINUTE, SECOND
+from windrow_proto.units import HOUR, MINUTE, SECOND, Microcents
 
 TICK_NS = 5 * SECOND
 
@@ -93,4 +93,17 @@ async def test_a_host_that_signs_running_time_and_does_not_say_that_it_runs_is_h
     await m.clusters.tick()
     m.receipt(spec, 2, 250)
     await pass_by(m, 3 * MINUTE + TICK_NS)
+    assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING
+
+
+async def test_such_a_host_is_held_to_a_budget_of_little_more_than_a_minute(m):
+    m.join()
+    least = (await m.create(argv=())).cluster
+    await m.clusters.delete(principal(), least.cluster_id)
+    budget = Microcents(least_budget(least.price_per_hour) + least.price_per_hour * 10 * SECOND // HOUR)
+    cluster_id = (await m.create(argv=(), budget=budget)).cluster.cluster_id
+    spec = m.spec()
+    await m.clusters.tick()
+    m.receipt(spec, 1, 1)
+    await pass_by(m, 15 * SECOND)
     assert (await m.cluster(cluster_id)).phase is ClusterPhase.DELETING
