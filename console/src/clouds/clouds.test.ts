@@ -206,7 +206,7 @@ describe("a purchase", () => {
 });
 
 describe("other credentials", () => {
-  test("are those that are filled in, and the command reads them from a file", () => {
+  test("leave empty fields out, and the command reads them from a file", () => {
     expect(toSecrets({ aws_access_key_id: " AKIA ", other: "x" }, EC2)).toEqual({
       body: { secrets: { aws_access_key_id: "AKIA" } },
       ready: true,

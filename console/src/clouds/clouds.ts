@@ -129,7 +129,7 @@ export const withoutSecrets = <T extends Pick<CloudBackendRequest, "secrets">>(b
   secrets: Object.fromEntries(Object.keys(body.secrets ?? {}).map((name) => [name, "..."])),
 });
 
-/** Other credentials of a backend: those that are filled in, at least one. */
+/** New credentials of a backend: the fields that are filled in, at least one. */
 export function toSecrets(given: Record<string, string>, kind: CloudKind | undefined) {
   const secrets = filled(given, kind?.secrets ?? []);
   const lacks = (kind?.secrets ?? []).some((one) => one.required && !secrets[one.name]);
@@ -259,7 +259,7 @@ export const purchaseReason = ({ state, reason }: Pick<CloudPurchase, "state" | 
 /** Within this part of its forecast a cost was forecast well. */
 const NEAR = 0.15;
 
-/** What ended purchases cost for each unit that was forecast, the oldest first; those that have both. */
+/** Cost divided by forecast of each ended purchase that has both, the oldest first. */
 export function againstForecast(rows: readonly CloudPurchase[]) {
   const points = rows
     .filter((one) => one.state === "gone" && one.paid !== null && Number(one.forecast) > 0)

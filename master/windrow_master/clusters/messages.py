@@ -49,8 +49,7 @@ class IsOfJob(Question[bool]):
 
 @dataclass(frozen=True, slots=True)
 class EntriesOf(Question[Mapping[ClusterId, Entry]]):
-    """Asks for the entries of the queue that these clusters are attempts of, without those that no job which goes on
-    made."""
+    """Asks which entries of the queue these clusters are attempts of; one that no living job made has none."""
 
     clusters: Sequence[Cluster]
 

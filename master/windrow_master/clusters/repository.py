@@ -407,11 +407,7 @@ class WorkloadRepository(Repository):
 
     def held_of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, list[Workload]]:
         """The same of each of these that has any, with one statement for some at a time."""
-        found: dict[ClusterId, list[Workload]] = {}
-        for wanted in few(cluster_ids):
-            for one in _HELD_OF_FEW.all(self._connection, wanted):
-                found.setdefault(one.cluster_id, []).append(one)
-        return found
+        return _HELD_OF_FEW.of_few(self._connection, cluster_ids, lambda workload: workload.cluster_id)
 
     def holding_clusters(self) -> Sequence[ClusterId]:
         """The clusters of which something still holds slots."""

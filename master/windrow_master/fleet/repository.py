@@ -291,7 +291,7 @@ class SlotRepository(Repository):
 
 
 def _compared(slot: Slot) -> tuple[object, ...]:
-    """What a change expects a row to be still."""
+    """Return the values that must not have changed when a slot is written."""
     return slot.host_id, slot.state, slot.token, slot.holder, slot.unavailable
 
 

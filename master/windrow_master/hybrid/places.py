@@ -231,7 +231,7 @@ def book_places(
 
 
 def run_places(book: PriceBook, today: date, work: Work, connected: Sequence[Connected]) -> Iterator[Place]:
-    """Of each connected service that runs code the cheapest offer that fits, or the one that comes closest."""
+    """For each connected service that runs code: its cheapest offer that fits, else the closest one."""
     offers = [one for one in modal_prices.offers_of(book, today) if bool(one.gpu_count) == (work.gpus > 0)]
     for backend in connected if offers else ():
         if backend.kind == modal_prices.PROVIDER:
@@ -239,7 +239,7 @@ def run_places(book: PriceBook, today: date, work: Work, connected: Sequence[Con
 
 
 def _lacks(offer: MachineOffer, work: Work) -> tuple[bool, int, float, int, Microcents]:
-    """What an offer of a run lacks, the gravest first, then its price."""
+    """Return how far an offer falls short of the work, the most important first; then its price."""
     return (
         work.gpu is not None and work.gpus > 0 and not is_gpu(offer.gpu, work.gpu),
         max(0, work.gpus - offer.gpu_count),

@@ -245,19 +245,11 @@ class RentalRepository(Repository):
 
     def live_of_clusters(self, cluster_ids: Sequence[ClusterId]) -> dict[ClusterId, list[Rental]]:
         """The same of each of these that has any, with one statement for some at a time."""
-        found: dict[ClusterId, list[Rental]] = {}
-        for wanted in few(cluster_ids):
-            for one in _LIVE_OF_FEW.all(self._connection, wanted):
-                found.setdefault(one.cluster_id, []).append(one)
-        return found
+        return _LIVE_OF_FEW.of_few(self._connection, cluster_ids, lambda rental: rental.cluster_id)
 
     def lines_of(self, rental_ids: Sequence[RentalId]) -> dict[RentalId, list[RentalLine]]:
         """The lines of each of these rentals in the order of their workloads, with one statement for some at a time."""
-        found: dict[RentalId, list[RentalLine]] = {}
-        for wanted in few(rental_ids):
-            for one in _LINES_OF_FEW.all(self._connection, wanted):
-                found.setdefault(one.rental_id, []).append(one)
-        return found
+        return _LINES_OF_FEW.of_few(self._connection, rental_ids, lambda line: line.rental_id)
 
     def charged_on(self, host_id: HostId) -> Microcents:
         """The sum of what the lines of one host were charged."""

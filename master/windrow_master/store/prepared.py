@@ -41,6 +41,7 @@ BYTES_KNOWN_MAX: Final = 256 * 1024
 """The same of the texts in those rows: each change of a cluster is another row, with all that it is to run."""
 _NOTHING: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
+K = TypeVar("K", bound=str)
 Statement = Insert | Update | Delete | Select[Any]
 Convert = Callable[[Any], Any]
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
@@ -267,6 +268,14 @@ class Found(Generic[T]):
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
         return self._sorted(self._all(connection, values, skips=False))
+
+    def of_few(self, connection: Connection, keys: Sequence[K], key: Callable[[T], K]) -> dict[K, list[T]]:
+        """The values of a select about one of few, for all of these keys: by the key of each, in their order."""
+        found: dict[K, list[T]] = {}
+        for wanted in few(keys):
+            for one in self.all(connection, wanted):
+                found.setdefault(key(one), []).append(one)
+        return found
 
     def readable(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """The same for a loop over all rows: those that cannot be read are passed over, and operators are told."""

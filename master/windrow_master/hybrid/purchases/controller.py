@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 LOOK_EVERY_NS: Final = 15 * SECOND
-"""Of a backend with living purchases."""
+"""Between two looks at the machines of a backend that has living purchases."""
 SWEEP_EVERY_NS: Final = 5 * MINUTE
 TURNS_APART_NS: Final = SECOND
 

@@ -53,7 +53,7 @@ def worst_case(offer: MachineOffer, dearest_per_hour: Microcents, duration_ns: i
 
 
 def cost_of(offer: MachineOffer, duration_ns: int) -> Microcents:
-    """What a machine of this offer costs that is paid for so long."""
+    """Return the cost of a machine of this offer for this time, by the provider's billing rule."""
     rule = offer.billing
     return billed(offer.price_per_hour, duration_ns / SECOND, rule.granularity_s, rule.minimum_s)
 
