@@ -142,7 +142,7 @@ class QueueService:
 
     async def run(self) -> None:
         """Look at the queue whenever something has changed, until cancelled."""
-        await when_due(self.tick, self._due, LOOK_NS, "queue")
+        await when_due(self._ticks, self._due, LOOK_NS, "queue")
 
     # --- changes -----------------------------------------------------------------------------------------------------
 
@@ -276,8 +276,13 @@ class QueueService:
 
     # --- the loop ----------------------------------------------------------------------------------------------------
 
-    async def tick(self) -> None:
-        """Take in what has changed, find places, and now and then estimate when the others start."""
+    async def _ticks(self) -> None:
+        while await self.tick():
+            await asyncio.sleep(0)
+
+    async def tick(self) -> bool:
+        """Take in what has changed, find places, and now and then estimate when the others start. Returns True if as
+        many started as may in one look: others may start at once."""
         self._due.take()
         await self._catch_up()
         await self._add_leaves()
@@ -287,10 +292,11 @@ class QueueService:
                 await asyncio.sleep(0)
             with ends_alone("queue_change"):
                 change()
-        self._rooms = {}
+        self._rooms, is_most = {}, False
         if len(self.queue):
             # While each look starts as many as it may, the others are not kept waiting for an estimate.
-            wait_ns = ESTIMATE_NS if await self._look() else 0
+            is_most = await self._look()
+            wait_ns = ESTIMATE_NS if is_most else 0
             if self._clock.monotonic_ns() >= self._estimate_due_ns + wait_ns:
                 with ends_alone("queue_estimate"):
                     await self._estimate()
@@ -300,6 +306,7 @@ class QueueService:
         self._places = {entry.entry_id: at for at, entry in enumerate(ready, 1)}
         self._ranked = None
         self._plan_next()
+        return is_most
 
     async def _estimate(self) -> None:
         plan, now_ns, self._is_planning = self.estimator.plan, self._clock.wall_ns(), True
@@ -368,9 +375,7 @@ class QueueService:
         self._depth = min(2 * self._depth, DEEP_MAX) if is_vain else PASSED if starts else self._depth
         is_deeper = is_vain and look.passed < self._depth
         self._round += not self._round_goes_on
-        if starts == STARTS_MAX:
-            self._due.add(LOOK)
-        elif look.is_spent or self._is_denied or is_deeper:  # half of the time is for all else
+        if starts < STARTS_MAX and (look.is_spent or self._is_denied or is_deeper):  # half of the time is for all else
             self._due.add(LOOK, 2 * self._clock.monotonic_ns() - began_ns)
         return starts == STARTS_MAX
 
