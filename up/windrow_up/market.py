@@ -137,6 +137,7 @@ class Market:
             await self._until(_are_attached, "both relays to reach the Master")
         await self._join("agent", self._data / "agent", "host")
         await self._until(self._lead_members, "the Master to say where its relays are")
+        await self._until(self._offer_again, "the Master to offer this machine again")
         self._launch("agent", supervisor.module("windrow_agent", "run", "--data-dir", str(self._data / "agent")))
         await self._simulate()
         for number in range(len(self._masters()), self._config.masters):
@@ -234,6 +235,16 @@ class Market:
                     enrol.IdentityFolder(folder / "identity").follow(http.url, regions)
         return True
 
+    def _offer_again(self, http: MasterHttp) -> bool:
+        """Offer the hosts that the last stop has drained, unless somebody has decided otherwise since."""
+        drained = self._cli.read().get("drained", [])
+        for host in http.items("/hosts") if drained else ():
+            if host["id"] in drained and host["admin_state"] == "draining":
+                http.call("POST", f"/hosts/{host['id']}/activate", {"reason": "windrow up has started again"})
+        if drained:
+            self._cli.write({key: value for key, value in self._cli.read().items() if key != "drained"})
+        return True
+
     async def _simulate(self) -> None:
         count, folder = self._simulated.wanted, self._data / "simulated"
         if count == self._simulated_now:
@@ -323,7 +334,8 @@ class Market:
         for name, folder in (("agent", self._data / "agent"), ("simulated", self._data / "simulated")):
             if name in self._daemons:
                 arguments = supervisor.module("windrow_agent", "end", "--data-dir", str(folder))
-                await supervisor.run_once(arguments, self._log(name), supervisor.STOP_S, without_secrets(os.environ))
+                if await supervisor.run_once(arguments, self._log(name), CLUSTERS_END_S, without_secrets(os.environ)):
+                    self.say(f"Some workloads may still run on this machine; {self._log(name)} says why")
         await self._stop_all([name for name in self._daemons if name.startswith("access-")])
         await self._stop_all(list(self._masters()))
         self._requests.close()
@@ -335,12 +347,13 @@ class Market:
 
     async def _end_clusters(self) -> None:
         """End what runs on the hosts of this machine and wait until it is gone, but not for ever. Its log and files are
-        kept, as after any end that its renter did not ask for."""
+        kept, as after any end that its renter did not ask for. What waits for a place does not begin meanwhile."""
         if self._http is None or all(daemon.pid is None for daemon in self._masters().values()):
             return
         try:
             async with asyncio.timeout(CLUSTERS_END_S):
                 http = self._current()
+                await asyncio.to_thread(self._drain, http)
                 for cluster_id in await asyncio.to_thread(self._local_clusters):
                     await asyncio.to_thread(http.call, "DELETE", f"/clusters/{cluster_id}?keep_results=true")
                 while left := await asyncio.to_thread(self._local_clusters):
@@ -350,10 +363,23 @@ class Market:
         except WindrowError as error:
             self.say(f"The machines could not be ended in order ({error.detail}); the agent ends what is left")
 
+    def _drain(self, http: MasterHttp) -> None:
+        """Have nothing that waits begin on this machine until the next start."""
+        if not http.call("GET", "/queue?limit=1")["items"]:
+            return
+        ours = self._local_hosts()
+        drained = [one["id"] for one in http.items("/hosts") if one["id"] in ours and one["admin_state"] == "active"]
+        self._cli.write(self._cli.read() | {"drained": drained})
+        for host_id in drained:
+            http.call("POST", f"/hosts/{host_id}/drain", {"reason": "windrow up stops"})
+
+    def _local_hosts(self) -> set[str]:
+        folders = [self._data / "agent", *(self._data / "simulated").glob("[0-9]*")]
+        return {host_id for host_id in map(_identity_of, folders) if host_id is not None}
+
     def _local_clusters(self) -> list[str]:
         assert self._http is not None
-        ours = {_identity_of(self._data / "agent")}
-        ours |= {_identity_of(path) for path in (self._data / "simulated").glob("[0-9]*")}
+        ours = self._local_hosts()
         return [
             cluster["id"]
             for cluster in self._http.items("/clusters")

@@ -1,6 +1,7 @@
 """Promises of `windrow up --once` and of what it says, against a Master played by a script."""
 
 import asyncio
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,3 +165,54 @@ async def test_what_is_only_for_saying_never_ends_the_market(
         await enough.wait()
         watching.cancel()
     assert capsys.readouterr().out.count("Failed unexpectedly, and goes on") == 1
+
+
+class FleetOfMaster(MasterHttp):
+    """Knows hosts by their state, and whether anything waits."""
+
+    def __init__(self, waits: bool, **states: str) -> None:
+        super().__init__("http://nowhere", "wt_x")
+        self.waits, self.states = waits, states
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        if path.startswith("/queue"):
+            return {"items": [{"id": "job_1"}] if self.waits else [], "next_cursor": None}
+        if path.startswith("/hosts?") or path == "/hosts":
+            found = [{"id": host_id, "admin_state": state} for host_id, state in self.states.items()]
+            return {"items": found, "next_cursor": None}
+        _, _, host_id, decided = path.split("/")
+        self.states[host_id] = {"drain": "draining", "activate": "active"}[decided]
+        return {}
+
+
+def _on_this_machine(folder: Path, name: str, host_id: str) -> None:
+    (folder / name / "identity").mkdir(parents=True)
+    (folder / name / "identity" / "identity.json").write_text(json.dumps({"id": host_id}))
+
+
+def test_what_waits_does_not_begin_on_a_machine_that_stops_and_may_after_the_next_start(tmp_path: Path) -> None:
+    _on_this_machine(tmp_path, "agent", "ours")
+    _on_this_machine(tmp_path, "simulated/0000", "resting")
+    _on_this_machine(tmp_path, "simulated/0001", "later")
+    states = {"ours": "active", "resting": "draining", "later": "active", "afar": "active"}
+    master = FleetOfMaster(True, **states)
+
+    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._drain(master)
+    assert master.states == states | {"ours": "draining", "later": "draining"}
+
+    master.states["later"] = "quarantined"  # somebody has decided otherwise
+    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._offer_again(master)
+    assert master.states == states | {"later": "quarantined"}
+
+    master.states["ours"] = "draining"  # by hand: the start after that leaves it so
+    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._offer_again(master)
+    assert master.states["ours"] == "draining"
+
+
+def test_a_machine_that_stops_is_not_drained_where_nothing_waits(tmp_path: Path) -> None:
+    _on_this_machine(tmp_path, "agent", "ours")
+    master = FleetOfMaster(False, ours="active")
+
+    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._drain(master)
+
+    assert master.states == {"ours": "active"}
