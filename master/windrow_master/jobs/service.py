@@ -176,7 +176,7 @@ class JobService:
         row = replace(asked, env=names_of(asked.env))
         for parent_id in asked.comes_after:
             self._load(uow, principal, parent_id, frozenset())
-        found, said = [], self._digest(request)
+        found, asked_for = [], self._digest(request)
         parents = uow[JobRepository].all_of(list(asked.comes_after))
         for index, job_id in enumerate(ids):
             job = Job(
@@ -186,8 +186,8 @@ class JobService:
                 spenders=principal.spenders,
             )
             job = replace(job, reason=decide.blocked_by(job, parents) or decide.waits_for(job, parents))
-            self._transitions.add(uow, job, key, said)
-            self._transitions.tell(uow, job, "job.submitted", f"{job.name} is submitted", principal.actor)
+            told = f"{job.name} is submitted"
+            job = self._transitions.add(uow, job, key, asked_for, said=told, actor=principal.actor, parents=parents)
             found.append(_view(uow, job))
         self._ask_elsewhere(uow, principal.account_id, asked, ids)
         if asked.route_id is not None:
@@ -443,10 +443,10 @@ class JobService:
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
                 spenders=principal.spenders,
             )
-            self._transitions.add(uow, fresh, key, self._digest(replace(job.request, env=env)))
+            asked, told = self._digest(replace(job.request, env=env)), f"{fresh.name} is submitted once more"
+            fresh = self._transitions.add(uow, fresh, key, asked, said=told, actor=principal.actor, parents={})
             self._ask_elsewhere(uow, fresh.account_id, request, (fresh.job_id,))
             uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
-            self._transitions.tell(uow, fresh, "job.submitted", f"{fresh.name} is submitted once more", principal.actor)
             return _view(uow, fresh)
 
         return await self._store.write(change, name="job.rerun")

@@ -30,10 +30,31 @@ class JobTransitions:
         """Call `listener` on the loop whenever a job has changed."""
         self._listeners.append(listener)
 
-    def add(self, uow: UnitOfWork, job: Job, key: str | None, digest: bytes) -> None:
-        """Write a new job down."""
-        uow[JobRepository].add(job, key, digest)
+    def add(
+        self,
+        uow: UnitOfWork,
+        job: Job,
+        key: str | None,
+        digest: bytes,
+        *,
+        said: str,
+        actor: str,
+        parents: Mapping[JobId, Job],
+    ) -> Job:
+        """Write a new job down, which waits for its turn at once where it waits for nothing else; returns it. said: of
+        its submission. parents: the jobs that it comes after."""
+        found = decide.decide(job, parents, decide.Seen(), uow.now_wall_ns)
+        is_admitted = found is not None and found.event is JobEvent.ADMIT
+        after = job
+        if found is not None and is_admitted:
+            move = answer(job.state, found.event)
+            after = replace(moving.moved(job, move, found, uow.now_wall_ns), version=job.version + 1)
+        uow[JobRepository].add(after, key, digest)
         uow.after_commit(lambda: self._changed(job.job_id))
+        self.tell(uow, job, "job.submitted", said, actor)
+        if found is not None and is_admitted:
+            self._tell_step(uow, job, after, found, "master")
+        return after
 
     def step(self, uow: UnitOfWork, job: Job, found: decide.Answer, actor: str) -> Job:
         """Take one step of the table; the same job where it changes nothing."""
@@ -49,11 +70,14 @@ class JobTransitions:
             self._clusters.lifecycle.end_request(uow, job.account_id, key, why, actor, at_once=True)
         after = moving.moved(job, move, found, uow.now_wall_ns)
         after = self.keep(uow, after)
+        self._tell_step(uow, job, after, found, actor)
+        return after
+
+    def _tell_step(self, uow: UnitOfWork, job: Job, after: Job, found: decide.Answer, actor: str) -> None:
         said = f"{after.name} is {after.state.value}" + (f": {found.reason}" if found.reason else "")
         fields = {"from": job.state.value, "to": after.state.value}
         uow.audit(actor, f"job.{found.event}", job.job_id, found.reason, fields)
         self.tell(uow, after, f"job.{after.state.value.lower()}", said, actor)
-        return after
 
     def begin(self, uow: UnitOfWork, job: Job, attempt: Attempt) -> Job:
         """Begin its next attempt, and tell where that is another place than the last one's."""

@@ -17,7 +17,7 @@ async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> 
     assert_described(answer, job_routes.JobsOut, 201)
     (job,) = answer.json()["jobs"]
     assert (job["state"], job["request"]["budget"], job["request"]["max_duration_seconds"]) == (
-        "Submitted",
+        "Queued",
         "1.50",
         90.0,
     )
@@ -35,7 +35,7 @@ async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> 
     assert (await site.client.get(f"{path}/logs")).content == b""
     assert (await site.client.get(f"{path}/artefacts")).status_code == 409
     again = await site.client.post(f"{path}/rerun")
-    assert (again.status_code, again.json()["state"]) == (201, "Submitted")
+    assert (again.status_code, again.json()["state"]) == (201, "Queued")
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ async def test_a_job_follows_a_route_and_is_told_beside_it(market: Api) -> None:
     latest, older = (await market.client.get("/api/v1/routes")).json()["items"]
     assert (latest["route_id"], latest["job_id"]) == (second, None)
     told = (older["route_id"], older["job_id"], older["job_state"], older["cost"], older["held"])
-    assert told == (first, job["id"], "Submitted", "0.00", None)
+    assert told == (first, job["id"], "Queued", "0.00", None)
     found = (await market.client.get("/api/v1/jobs", params={"route_id": first})).json()["items"]
     assert [one["id"] for one in found] == [job["id"]]
 
