@@ -3,9 +3,10 @@ PostgreSQL. Goals: an array of 1,000 at 300 a second at least, and at least half
 
 An array is one request for 1,000 copies of a job, until all have their slots; beside it as many requests for machines
 over 32 connections, and single submits, which follow one another on one. Beside them what the full path does, which
-reads and tries all hosts inside the transaction. Peer: the rows that were written, changed or added, written once more
-by the driver alone, a statement each, with as many commits as the Master made. Hosts are rows (bench/_admit.py): no
-agent takes part. PostgreSQL is the tests' own, with its fsync off, or TEST_POSTGRES_URL.
+reads and tries all hosts inside the transaction. Peers: the rows that were written, changed or added, written once
+more, a statement each, with as many commits as the Master made: as a program of the same libraries writes them, from
+values by SQLAlchemy Core, and by the driver alone from what the rows hold, texts of JSON included. Hosts are rows
+(bench/_admit.py): no agent takes part. PostgreSQL is the tests' own, with its fsync off, or TEST_POSTGRES_URL.
 
 BENCH_SCALE 0.1: arrays of 100. ADMIT_HOSTS: another fleet.
 """
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from psycopg.types.json import Json
+from sqlalchemy import Connection, Executable, Table, bindparam, insert, select, update
 
 from bench._load import Ordered
 from bench._report import cpu_seconds, last_line, median, percentile, scale, table
@@ -87,11 +89,12 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Figures of many clusters. *_per_s: clusters a second; bare_*: by bare statements. statements: bare statements a
-    cluster. cpu_ms: processor time of the Master a cluster."""
+    """Figures of many clusters. *_per_s: clusters a second; bare_*: by bare statements of SQLAlchemy; driver_*: of the
+    driver. statements: bare statements a cluster. cpu_ms: processor time of the Master a cluster."""
 
     per_s: float
     bare_per_s: float
+    driver_per_s: float
     statements: float
     commits: int
     cpu_ms: float
@@ -100,6 +103,11 @@ class Stage:
     def ratio(self) -> float:
         """Ours over the peer's."""
         return self.per_s / self.bare_per_s
+
+    @property
+    def driver_ratio(self) -> float:
+        """Ours over the driver's."""
+        return self.per_s / self.driver_per_s
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,37 +146,99 @@ def rows_of(url: str) -> Rows:
         return read
 
 
-def bare_s(url: str, before: Rows, after: Rows, commits: int) -> tuple[float, int]:
-    """Undo what was written between two looks, and write it again, a statement for each row: seconds, statements."""
-    undo: list[tuple[str, tuple[Any, ...]]] = []
-    redo: list[tuple[str, tuple[Any, ...]]] = []
+@dataclass(frozen=True, slots=True)
+class _Changed:
+    """A row that was added, or changed from `was`, to `now`, as the driver has them. at: its place in its table's
+    primary key."""
+
+    table: Table
+    at: tuple[Any, ...]
+    was: tuple[Any, ...] | None
+    now: tuple[Any, ...]
+
+
+def _changed(before: Rows, after: Rows) -> Iterator[_Changed]:
+    for one in TABLES:
+        names = [column.name for column in one.columns]
+        keys = [names.index(column.name) for column in one.primary_key.columns]
+        was = {tuple(row[key] for key in keys): row for row in before[one.name].values()}
+        for text, row in after[one.name].items():
+            at = tuple(row[key] for key in keys)
+            if at not in was or text not in before[one.name]:
+                yield _Changed(one, at, was.get(at), row)
+
+
+def _written(one: _Changed, mark: str, *, is_undone: bool = False) -> tuple[str, tuple[Any, ...]]:
+    """The driver's statement that writes it, or that undoes it."""
+    names, keys = [column.name for column in one.table.columns], [key.name for key in one.table.primary_key.columns]
+    where = " AND ".join(f'"{key}" = {mark}' for key in keys)
+    if one.was is None and is_undone:
+        return f"DELETE FROM {one.table.name} WHERE {where}", one.at
+    if one.was is None:
+        columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join(mark for _ in names)
+        return f"INSERT INTO {one.table.name} ({columns}) VALUES ({marks})", _values(one.now)
+    setting = ", ".join(f'"{name}" = {mark}' for name in names)
+    row = one.was if is_undone else one.now
+    return f"UPDATE {one.table.name} SET {setting} WHERE {where}", (*_values(row), *one.at)
+
+
+def bare_s(url: str, before: Rows, after: Rows, commits: int) -> tuple[float, float, int]:
+    """Undo what was written between two looks, and write it again, a statement for each row: seconds by SQLAlchemy,
+    seconds by the driver, statements."""
+    changed = list(_changed(before, after))
+    each = -(-len(changed) // max(1, commits))
     with _driver(url) as (driver, mark):
-        for one in TABLES:
-            names = [column.name for column in one.columns]
-            keys = [names.index(column.name) for column in one.primary_key.columns]
-            was = {tuple(row[key] for key in keys): row for row in before[one.name].values()}
-            where = " AND ".join(f'"{names[key]}" = {mark}' for key in keys)
-            setting = ", ".join(f'"{name}" = {mark}' for name in names)
-            columns, marks = ", ".join(f'"{name}"' for name in names), ", ".join(mark for _ in names)
-            insert = f"INSERT INTO {one.name} ({columns}) VALUES ({marks})"
-            update = f"UPDATE {one.name} SET {setting} WHERE {where}"
-            for text, row in after[one.name].items():
-                key = tuple(row[at] for at in keys)
-                if key not in was:
-                    undo.append((f"DELETE FROM {one.name} WHERE {where}", key))
-                    redo.append((insert, _values(row)))
-                elif text not in before[one.name]:
-                    undo.append((update, (*_values(was[key]), *key)))
-                    redo.append((update, (*_values(row), *key)))
         driver.cursor().execute(
             "PRAGMA foreign_keys = OFF" if mark == "?" else "SET session_replication_role = replica"
         )
         driver.commit()
-        _run(driver, mark, undo[::-1])
-        each, began = -(-len(redo) // max(1, commits)), time.perf_counter()
+        undo = [_written(one, mark, is_undone=True) for one in changed[::-1]]
+        redo = [_written(one, mark) for one in changed]
+        _run(driver, mark, undo)
+        began = time.perf_counter()
         for first in range(0, len(redo), each):
             _run(driver, mark, redo[first : first + each])
-        return time.perf_counter() - began, len(redo)
+        driver_s = time.perf_counter() - began
+    return _core_s(url, changed, each, undo), driver_s, len(changed)
+
+
+def _core_s(url: str, changed: list[_Changed], each: int, undo: list[tuple[str, tuple[Any, ...]]]) -> float:
+    """The same by SQLAlchemy, from the values of the rows."""
+    engines = engines_of(url)
+    try:
+        with engines.writer.connect() as connection:
+            off = "PRAGMA foreign_keys = OFF" if url.startswith("sqlite") else "SET session_replication_role = replica"
+            connection.exec_driver_sql(off)
+            connection.commit()
+            statements = list(_core_statements(connection, changed))
+            connection.commit()
+            _run(connection.connection.driver_connection, "?" if url.startswith("sqlite") else "%s", undo)
+            began = time.perf_counter()
+            for first in range(0, len(statements), each):
+                for statement, values in statements[first : first + each]:
+                    connection.execute(statement, values)
+                connection.commit()
+            return time.perf_counter() - began
+    finally:
+        engines.dispose()
+
+
+def _core_statements(connection: Connection, changed: list[_Changed]) -> Iterator[tuple[Executable, dict[str, Any]]]:
+    """The statement of each with its values, as they are read now."""
+    made: dict[str, tuple[Executable, Executable, dict[tuple[Any, ...], dict[str, Any]]]] = {}
+    for one in changed:
+        keys = [column.name for column in one.table.primary_key.columns]
+        if one.table.name not in made:
+            where = [one.table.c[key] == bindparam(f"at_{key}") for key in keys]
+            changing = (
+                update(one.table).where(*where).values({column.name: bindparam(column.name) for column in one.table.c})
+            )
+            rows = [dict(row) for row in connection.execute(select(one.table)).mappings()]
+            by_key = {tuple(row[key] for key in keys): row for row in rows}
+            made[one.table.name] = insert(one.table), changing, by_key
+        adding, changing, rows_by_key = made[one.table.name]
+        row = rows_by_key[one.at]
+        yield (adding, row) if one.was is None else (changing, row | {f"at_{key}": row[key] for key in keys})
 
 
 def _run(driver: Any, mark: str, statements: list[tuple[str, tuple[Any, ...]]]) -> None:
@@ -215,8 +285,9 @@ def _staged(url: str, server: Ordered, act: Callable[[], float], count: int) -> 
     commits, after = server.ask()["commits"] - start["commits"], rows_of(url)
 
     def stage() -> Stage:
-        bare, statements = bare_s(url, before, after, commits)
-        return Stage(count / took_s, count / bare, statements / count, commits, 1_000 * used_s / count)
+        core_s, driver_s, statements = bare_s(url, before, after, commits)
+        ours = count / took_s
+        return Stage(ours, count / core_s, count / driver_s, statements / count, commits, 1_000 * used_s / count)
 
     return stage
 
@@ -229,6 +300,8 @@ def shown(name: str, of: Figures) -> list[tuple[str, Any]]:
             (f"{name}: {words}, a second", f"{stage.per_s:.0f} (goal {GOAL_PER_S})"),
             (f"{name}: the same rows by bare statements, a second", stage.bare_per_s),
             (f"{name}: of that", f"{stage.ratio:.2f} (goal {GOAL_RATIO})"),
+            (f"{name}: the same rows by the driver alone, a second", stage.driver_per_s),
+            (f"{name}: of that", f"{stage.driver_ratio:.2f}"),
             (f"{name}: rows each, commits in all", f"{stage.statements:.1f}, {stage.commits}"),
             (f"{name}: the Master's processor time, ms each", stage.cpu_ms),
         ]
@@ -250,6 +323,8 @@ def detail(of: Figures) -> dict[str, Any]:
                 "per_s": round(stage.per_s, 1),
                 "bare_per_s": round(stage.bare_per_s, 1),
                 "ratio": round(stage.ratio, 3),
+                "driver_per_s": round(stage.driver_per_s, 1),
+                "driver_ratio": round(stage.driver_ratio, 3),
                 "cpu_ms": round(stage.cpu_ms, 2),
             }
             for name, stage in (("array", of.array), ("together", of.together))
