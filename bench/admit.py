@@ -230,12 +230,11 @@ def _core_statements(connection: Connection, changed: list[_Changed]) -> Iterato
         keys = [column.name for column in one.table.primary_key.columns]
         if one.table.name not in made:
             where = [one.table.c[key] == bindparam(f"at_{key}") for key in keys]
-            changing = (
-                update(one.table).where(*where).values({column.name: bindparam(column.name) for column in one.table.c})
-            )
+            marks = {column.name: bindparam(column.name) for column in one.table.c}
+            setting = update(one.table).where(*where).values(marks)
             rows = [dict(row) for row in connection.execute(select(one.table)).mappings()]
             by_key = {tuple(row[key] for key in keys): row for row in rows}
-            made[one.table.name] = insert(one.table), changing, by_key
+            made[one.table.name] = insert(one.table), setting, by_key
         adding, changing, rows_by_key = made[one.table.name]
         row = rows_by_key[one.at]
         yield (adding, row) if one.was is None else (changing, row | {f"at_{key}": row[key] for key in keys})
