@@ -230,7 +230,7 @@ def _core_statements(connection: Connection, changed: list[_Changed]) -> Iterato
         keys = [column.name for column in one.table.primary_key.columns]
         if one.table.name not in made:
             where = [one.table.c[key] == bindparam(f"at_{key}") for key in keys]
-            marks = {column.name: bindparam(column.name) for column in one.table.c}
+            marks: dict[str, Any] = {column.name: bindparam(column.name) for column in one.table.c}
             setting = update(one.table).where(*where).values(marks)
             rows = [dict(row) for row in connection.execute(select(one.table)).mappings()]
             by_key = {tuple(row[key] for key in keys): row for row in rows}
