@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import QueuePool, StaticPool
 
+from windrow_master.store import json_columns
 from windrow_master.store.prepared import say
 from windrow_proto.errors import InvalidInput
 
@@ -44,6 +45,8 @@ STATEMENT_MS: Final = 25_000
 LOCK_MS: Final = 10_000
 SEAT_LOCK_MS: Final = 1_000
 """For the connection that beats: who waits for the seat asks again rather than queue for it."""
+
+_JSON: Final[dict[str, Any]] = {"json_serializer": json_columns.written, "json_deserializer": json_columns.read}
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def postgresql_engines(url: str) -> Engines:
         "keepalives_count": 3,
         "tcp_user_timeout": 1_000 * CONNECT_S,
     }
-    one = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": CONNECT_S}
+    one = {"poolclass": QueuePool, "pool_size": 1, "max_overflow": 0, "pool_timeout": CONNECT_S, **_JSON}
     writer = create_engine(url, isolation_level="READ COMMITTED", connect_args=arguments, **one)
     reader = create_engine(
         url,
@@ -112,6 +115,7 @@ def postgresql_engines(url: str) -> Engines:
         max_overflow=0,
         pool_timeout=CONNECT_S,
         pool_pre_ping=True,
+        **_JSON,
     )
     seat = create_engine(url, isolation_level="READ COMMITTED", connect_args=arguments, **one)
     _settings(writer, LOCK_MS, "off")
@@ -140,13 +144,14 @@ def sqlite_engines(path: Path) -> Engines:
     url = sqlite_url(path)
     # One connection for ever: only the writer thread uses it, guarded by the store.
     arguments = {"check_same_thread": False, "cached_statements": STATEMENTS_KEPT}
-    writer = create_engine(url, poolclass=StaticPool, connect_args=arguments)
+    writer = create_engine(url, poolclass=StaticPool, connect_args=arguments, **_JSON)
     reader = create_engine(
         url,
         poolclass=QueuePool,
         pool_size=READ_CONNECTIONS,
         max_overflow=0,
         connect_args=arguments,
+        **_JSON,
     )
     set_up(writer, begin="BEGIN IMMEDIATE", pragmas=_WRITER)
     set_up(reader, begin="BEGIN", pragmas=_READER)
