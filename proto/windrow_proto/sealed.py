@@ -2,11 +2,13 @@
 
 X25519 with a key that is drawn for each secret, HKDF-SHA256, AES-256-GCM. The host's key comes from its signing key,
 and its public half stands in its signed inventory; what a secret is for is bound in, so that it opens for nothing else.
-The Master has one as well: for what it holds until it is known which host is to have it.
+The Master has one as well: for what it holds until it is known which host is to have it. What the holder of a key seals
+for itself needs no key pair: AES-256-GCM with a key that HKDF-SHA256 makes of a secret one and a salt drawn each time.
 """
 
 import hmac
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -31,7 +33,11 @@ VALUES_MAX: Final = 262_144
 """Of the names and values of one environment together, as JSON in UTF-8: a quarter of a control message."""
 SEALED_VALUES_MAX: Final = VALUES_MAX + 1_024
 _NONCE: Final = bytes(12)
-"""Each key seals once: it comes from a key pair drawn for this secret."""
+"""Each key seals once: it comes from a key pair, or a salt, drawn for this secret."""
+_OWN: Final = bytes(PUBLIC_BYTES)
+"""Begins what a holder has sealed for itself. No drawn key has this public half: whatever it is exchanged with gives
+zeros, which RFC 7748 (section 6.1) has everybody refuse."""
+_SALT_BYTES: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,7 @@ class SealKey:
     public: str
     """The public half, as SEAL_KEY tells it."""
     _digest_key: bytes = field(repr=False)
+    _own_key: bytes = field(repr=False)
 
     @staticmethod
     def of(signing: SigningKey) -> "SealKey":
@@ -57,16 +64,23 @@ class SealKey:
         raw = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-seal-key-1").derive(signing.raw)
         key = x25519.X25519PrivateKey.from_private_bytes(raw)
         digest_key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-digest-1").derive(raw)
-        return SealKey(key, key.public_key().public_bytes_raw().hex(), digest_key)
+        own_key = HKDF(algorithm=hashes.SHA256(), length=32, salt=None, info=b"windrow-own-1").derive(raw)
+        return SealKey(key, key.public_key().public_bytes_raw().hex(), digest_key, own_key)
+
+    def seal_values(self, values: Mapping[str, str], purpose: str) -> bytes:
+        """Values by name for the holder of this key, and for this purpose only. Raises InvalidInput."""
+        salt = os.urandom(_SALT_BYTES)
+        return _OWN + salt + _cipher(self._own_key, salt, _OWN).encrypt(_NONCE, _said(values), _for(purpose))
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
         """The secret; raises BadProof where it was sealed for another host or purpose, or is not whole."""
-        drawn = sealed[:PUBLIC_BYTES]
+        drawn, rest = sealed[:PUBLIC_BYTES], sealed[PUBLIC_BYTES:]
         try:
+            if drawn == _OWN:
+                salt = rest[:_SALT_BYTES]
+                return _cipher(self._own_key, salt, _OWN).decrypt(_NONCE, rest[_SALT_BYTES:], _for(purpose))
             shared = self._key.exchange(x25519.X25519PublicKey.from_public_bytes(drawn))
-            return _cipher(shared, drawn, bytes.fromhex(self.public)).decrypt(
-                _NONCE, sealed[PUBLIC_BYTES:], _for(purpose)
-            )
+            return _cipher(shared, drawn, bytes.fromhex(self.public)).decrypt(_NONCE, rest, _for(purpose))
         except (InvalidTag, ValueError) as error:
             raise BadProof("This secret was sealed for another host or purpose, or is not whole.") from error
 
@@ -113,10 +127,14 @@ def seal_login(public: str, login: RegistryLogin, purpose: str) -> bytes:
 
 def seal_values(public: str, values: Mapping[str, str], purpose: str) -> bytes:
     """Values by name for whoever has this public half, and for this purpose only. Raises InvalidInput."""
+    return seal(public, _said(values), purpose)
+
+
+def _said(values: Mapping[str, str]) -> bytes:
     said = json.dumps(dict(values)).encode()
     if len(said) > VALUES_MAX:
         raise InvalidInput(f"env must be at most {VALUES_MAX:,} bytes of names and values together.", subject="env")
-    return seal(public, said, purpose)
+    return said
 
 
 def _cipher(shared: bytes, drawn: bytes, peer: bytes) -> AESGCM:

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 from windrow_master.clusters.model import MEMBERS_SECRET, Cluster, names_of, sealed_for
 from windrow_proto.errors import BadProof, InvalidInput
-from windrow_proto.sealed import SealKey, seal_values
+from windrow_proto.sealed import SealKey
 
 
 def sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:
     """Return the sealed values as a row keeps them; empty: there are none. owner: whose they are. Raises
     InvalidInput for too many."""
-    return seal_values(key.public, values, sealed_for(owner)) if values else b""
+    return key.seal_values(values, sealed_for(owner)) if values else b""
 
 
 def opened(key: SealKey, kept: bytes, owner: str) -> dict[str, str]:
