@@ -28,19 +28,17 @@ class Ceilings:
     def check(self, uow: UnitOfWork, account_id: AccountId, request: ClusterRequest, place: Placement) -> None:
         """Raises QuotaExceeded where the project or its organisation would hold more than its ceiling with this place
         and what it holds already; before the fleet is known, nothing."""
-        shares, costs, hosts = self._queue.shares, self._queue.tier_costs(), len(place.members)
+        shares = self._queue.shares
         if shares.capacity == NOTHING:
             return
-        memory = hosts * -(-(request.memory_bytes or 0) // MIB)
-        cards, cpus = hosts * request.gpus * MILLI, hosts * request.cpus * MILLI
-        asked = cost({place.chosen.tier: cards} if cards else {}, cpus, memory, costs)
         above = (organisation_id_of(uow, account_id), NodeLevel.ORGANISATION), (account_id, NodeLevel.PROJECT)
         for node_id, level in above:
             rule = None if node_id is None else rule_of(uow, node_id)
             most = WHOLE if rule is None else rule.ceiling if rule.is_borrowing else rule.guarantee
             if rule is None or most == WHOLE:
                 continue
-            held = _held(uow, level, rule.node_id, costs)
+            costs = self._queue.tier_costs()
+            asked, held = _asked(request, place, costs), _held(uow, level, rule.node_id, costs)
             if shares.part(held.plus(asked)) * WHOLE > most:
                 parts = (share_text(round(shares.part(one) * WHOLE)) for one in (held, asked))
                 said = "Ceiling of the share of the {} {}: {}, held {}, asked {}. {} can raise it.".format(
@@ -48,6 +46,13 @@ class Ceilings:
                 )
                 is_possible = shares.part(asked) * WHOLE <= most
                 raise QuotaExceeded(said, subject=rule.node_id, is_possible=is_possible)
+
+
+def _asked(request: ClusterRequest, place: Placement, costs: Mapping[str, int]) -> Amounts:
+    hosts = len(place.members)
+    memory = hosts * -(-(request.memory_bytes or 0) // MIB)
+    cards, cpus = hosts * request.gpus * MILLI, hosts * request.cpus * MILLI
+    return cost({place.chosen.tier: cards} if cards else {}, cpus, memory, costs)
 
 
 def _held(uow: UnitOfWork, level: NodeLevel, node_id: str, costs: Mapping[str, int]) -> Amounts:

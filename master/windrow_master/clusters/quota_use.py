@@ -39,7 +39,8 @@ def check(
 ) -> Sequence[Quota]:
     """Raises QuotaExceeded where a request passes a quota wherever it runs; returns the quotas, for `check_at`."""
     found = quotas.of(uow, account_id)
-    quotas.check(uow, found, asked(request), may_wait=may_wait)
+    if found:
+        quotas.check(uow, found, asked(request), may_wait=may_wait)
     return found
 
 
@@ -57,6 +58,8 @@ def check_at(
     uow: UnitOfWork, found: Sequence[Quota], request: ClusterRequest, place: Placement, *, is_more: bool = False
 ) -> None:
     """Raises QuotaExceeded where it passes one of these in this place. is_more: hosts of a cluster that there is."""
+    if not found:
+        return
     hosts, tier = len(place.members), quotas.tier_of(place.chosen.tier)
     cards, cpus, memory = (each * hosts for each in (request.gpus, request.cpus, request.memory_bytes or 0))
     quotas.check(uow, found, _amounts(cards, tier, cpus, memory, 0 if is_more else 1, place.price_per_hour))

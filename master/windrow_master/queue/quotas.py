@@ -53,6 +53,8 @@ def used_of(uow: UnitOfWork, quotas: Sequence[Quota]) -> dict[tuple[str, What], 
 def check(uow: UnitOfWork, quotas: Sequence[Quota], asked: Mapping[What, int], *, may_wait: bool = False) -> None:
     """Raises QuotaExceeded where a request would pass one of these with what is used already. asked: GPUs by tier.
     may_wait: only where it would pass one with nothing used, as of a job, which waits until there is room."""
+    if not quotas:
+        return
     wanted = with_totals(asked)
     quotas = [one for one in quotas if wanted.get((one.item, one.tier), 0) > 0]
     found = quota.check(quotas, {}, asked)
