@@ -33,7 +33,9 @@ def opened(key: SealKey, kept: bytes, owner: str) -> dict[str, str]:
 def closed(key: SealKey, cluster: Cluster) -> Cluster:
     """A whole cluster as its row keeps it."""
     values = dict(cluster.request.env) | ({MEMBERS_SECRET: cluster.secret} if cluster.secret else {})
-    request = replace(cluster.request, env=names_of(cluster.request.env))
+    request = cluster.request
+    if request.env:
+        request = replace(request, env=names_of(request.env))
     return replace(cluster, request=request, secret=None, sealed=sealed(key, values, cluster.cluster_id))
 
 

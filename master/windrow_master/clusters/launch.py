@@ -185,7 +185,7 @@ class Launcher:
         spec = _sealed_for(host, spec, cluster)
         if login is not None and workload.image:
             spec = replace(spec, registry_login=seal_login(_seal_key(host), login, workload.workload_id))
-        command = Command(CommandId(""), CommandKind.CREATE, create=spec)
+        command = Command(CommandId(uow.mint("command")), CommandKind.CREATE, create=spec)
         not_after_ns, about = uow.now_wall_ns + CREATE_NOT_AFTER_NS, workload.workload_id
         return replace(
             workload, create_command=self._fleet.issue(uow, host.host_id, command, not_after_ns, about, actor)

@@ -192,8 +192,10 @@ class Starter:
 
     def _placed_on(self, uow: UnitOfWork, cluster: Cluster, ready: Ready) -> tuple[Cluster, Cluster]:
         found = ready.found
-        placed = replace(
+        said = f"on {names(found)} in tier {found.chosen.tier}"
+        placed = noted(
             cluster,
+            Step(uow.now_wall_ns, "placed", None, said),
             phase=_moves(cluster.phase)[-1][1],
             rental_id=RentalId(uow.mint("rental")),
             tier=found.chosen.tier,
@@ -202,8 +204,7 @@ class Starter:
             network_reason=ready.network.reason[:REASON_MAX],
         )
         uow[DecisionRepository].add(cluster.cluster_id, uow.now_wall_ns, found.decision)
-        said = f"on {names(found)} in tier {placed.tier}"
-        return self._launcher.networked(uow, noted(placed, Step(uow.now_wall_ns, "placed", None, said)), found.members)
+        return self._launcher.networked(uow, placed, found.members)
 
 
 def _moves(phase: ClusterPhase) -> list[tuple[ClusterEvent, ClusterPhase]]:

@@ -13,7 +13,7 @@ Finished and Failed are final. The page docs/diagrams/clusters.md is generated f
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from windrow_master.clusters.model import STEPS_KEPT, Cluster, ClusterPhase, Step
 
@@ -146,32 +146,33 @@ def step(cluster: Cluster, event: ClusterEvent, reason: str, now_ns: int) -> tup
     if move.phase is cluster.phase:
         name = _NEWS.get((cluster.phase, event))
         if name is not None and reason != cluster.reason:
-            said = replace(cluster, reason=reason)
-            return noted(said, Step(now_ns, name, None, reason)), move.effects
+            return noted(cluster, Step(now_ns, name, None, reason), reason=reason), move.effects
         return cluster, move.effects
     reason = reason or (cluster.reason if event is _E.GONE else "")  # why it ends is why it has ended
-    after = replace(
+    after = noted(
         cluster,
+        Step(now_ns, move.phase.value.lower(), None, reason),
         phase=move.phase,
         reason=reason,
         started_at_ns=now_ns if event in _STARTS and cluster.started_at_ns is None else cluster.started_at_ns,
         ended_at_ns=now_ns if move.phase in _ENDED and cluster.ended_at_ns is None else cluster.ended_at_ns,
         sealed=b"" if move.phase in FINAL else cluster.sealed,
     )
-    return noted(after, Step(now_ns, move.phase.value.lower(), None, reason)), move.effects
+    return after, move.effects
 
 
-def noted(cluster: Cluster, progress: Step) -> Cluster:
+def noted(cluster: Cluster, progress: Step, **changes: Any) -> Cluster:
     """The cluster with one more step; a step of the same name goes on in its line, and so does each member's own, also
-    when others have gone on meanwhile. Equal progress changes nothing."""
+    when others have gone on meanwhile. Equal progress is no news. changes: of its other fields, at once: each copy of a
+    cluster costs as much as a statement."""
     steps, at = cluster.steps, _line(cluster.steps, progress)
     if at is None:
         steps = (*steps, progress)
     elif (steps[at].progress_permille, steps[at].detail) == (progress.progress_permille, progress.detail):
-        return cluster
+        return replace(cluster, **changes) if changes else cluster
     else:
         steps = (*steps[:at], replace(progress, at_ns=steps[at].at_ns), *steps[at + 1 :])
-    return replace(cluster, steps=steps[-STEPS_KEPT:], version=cluster.version + 1)
+    return replace(cluster, steps=steps[-STEPS_KEPT:], version=cluster.version + 1, **changes)
 
 
 def _line(steps: Sequence[Step], progress: Step) -> int | None:

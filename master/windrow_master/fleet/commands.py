@@ -96,12 +96,14 @@ class CommandQueue:
 
         not_after_ns: wall time after which the host refuses it; None: ten minutes from now.
         """
-        command_id = command.command_id or CommandId(uow.mint("command"))
+        if not command.command_id:
+            command = replace(command, command_id=CommandId(uow.mint("command")))
+        command_id = command.command_id
         row = CommandRow(
             command_id=command_id,
             host_id=host_id,
             kind=command.kind,
-            body=encode_command(replace(command, command_id=command_id)),
+            body=encode_command(command),
             subject=subject or _subject(command),
             not_after_ns=uow.now_wall_ns + NOT_AFTER_NS if not_after_ns is None else not_after_ns,
             deadline_ns=deadline_ns,
