@@ -5,7 +5,8 @@ A record is at most RECORD_MAX bytes: where it is more, the last of its hosts ar
 
 import json
 import zlib
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import Any, Final
 
 from windrow_master.placement.model import Chosen, Decision, Request, Runtime, Verdict, Weights
@@ -31,11 +32,17 @@ def _bytes(decision: Decision) -> bytes:
 
 def _named(value: Any) -> dict[str, Any]:
     """One value of the record by its fields without those that are as by default; those in it in their turn."""
-    known = value.__dataclass_fields__.items()
-    return {name: found for name, field in known if (found := getattr(value, name)) != field.default}
+    return {name: found for name, default in _defaults(value.__class__) if (found := getattr(value, name)) != default}
 
 
-_JSON: Final = json.JSONEncoder(default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+@cache
+def _defaults(kind: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((one.name, one.default) for one in fields(kind))
+
+
+_JSON: Final = json.JSONEncoder(
+    default=_named, sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+)
 
 
 def _most(unkept: Any) -> dict[str, int]:

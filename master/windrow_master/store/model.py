@@ -9,7 +9,7 @@ from typing import Final
 
 from windrow_proto.ids import AccountId, EventId, OperationId
 
-_JSON: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+_JSON: Final = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), check_circular=False)
 CHAIN_START = bytes(32)
 """The hash that the first audit entry is chained to."""
 
