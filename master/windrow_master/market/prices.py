@@ -6,7 +6,7 @@ suggested at that price, B at 85 % and C at 70 % of it, rounded down to a hundre
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Final
 
 from windrow_master.prices.offers import Kind, Offer
@@ -273,6 +273,10 @@ memory size and memory bandwidth (fleet/gpus; by size alone where nobody has rea
 whole."""
 
 
+SUGGESTED_MAX: Final = 256
+"""Tiers whose suggestion is remembered: it is asked for with each look at each slot."""
+
+
 @cache
 def quotes_by_class() -> Mapping[str, Sequence[Offer]]:
     """The offers that each class is priced by, the cheapest per GPU first."""
@@ -287,6 +291,7 @@ def quotes_by_class() -> Mapping[str, Sequence[Offer]]:
     }
 
 
+@lru_cache(SUGGESTED_MAX)
 def suggest(tier: str) -> Suggestion:
     """A price for one hour of `tier` ("h100/A", "cpu/B"), with its reason; every tier gets one."""
     tier_class, _, grade = tier.partition("/")

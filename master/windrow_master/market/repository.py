@@ -21,7 +21,7 @@ from windrow_master.market.model import (
     may_be_negative,
 )
 from windrow_master.market.tables import asks, balances, receipts, rental_lines, rentals, transfers
-from windrow_master.store.prepared import ByKey, Found, Made, Upsert, few, flat, is_one_of_few, page, settable
+from windrow_master.store.prepared import ByKey, Found, Made, Upsert, flat, is_one_of_few, page, settable
 from windrow_master.store.repository import Repository
 from windrow_proto.errors import InsufficientFunds
 from windrow_proto.ids import AccountId, ClusterId, HostId, TransferId, WorkloadId
@@ -31,7 +31,7 @@ from windrow_proto.units import DAY, Microcents
 _PUT_ASK: Final = Upsert(asks, ["account_id", "tier"], ["price_per_hour", "set_at_ns", "set_by"])
 
 _ALL_ASKS: Final = Found(select(asks).order_by(asks.c.tier, asks.c.account_id), lambda row: _ask(row))
-_ASKS_OF_FEW: Final = Found(select(asks).where(is_one_of_few(asks.c.account_id)), lambda row: _ask(row))
+_ASKS_OF: Final = ByKey(select(asks), asks.c.account_id, lambda row: _ask(row), lambda ask: ask.account_id or "")
 
 # Made once: building a statement costs more than running it, and these run for every receipt.
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys(), is_late=True)
@@ -121,7 +121,8 @@ class AskRepository(Repository):
 
     def counting_for(self, accounts: Sequence[AccountId]) -> Sequence[Ask]:
         """The asks of these accounts, and of the operator."""
-        return [ask for wanted in few(("", *accounts)) for ask in _ASKS_OF_FEW.all(self._connection, wanted)]
+        found = _ASKS_OF.some(self._connection, ("", *accounts), skips=False)
+        return [ask for of_one in found.values() for ask in of_one]
 
     def count_others(self, account_id: AccountId, tier: str) -> int:
         """Return how many asks an account has for other tiers."""
