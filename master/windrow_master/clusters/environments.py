@@ -7,12 +7,28 @@ Whoever has the Master's signing key opens them: several Masters share that key,
 is bound to what it belongs to, so that it opens for nothing else. Pure.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from windrow_master.clusters.model import MEMBERS_SECRET, Cluster, names_of, sealed_for
 from windrow_proto.errors import BadProof, InvalidInput
 from windrow_proto.sealed import SealKey
+
+JOB: Final = "WINDROW_JOB_ID"
+ATTEMPT: Final = "WINDROW_ATTEMPT"
+INDEX: Final = "WINDROW_ARRAY_INDEX"
+SIZE: Final = "WINDROW_ARRAY_SIZE"
+SET_BY_MASTER: Final = frozenset({JOB, ATTEMPT, INDEX, SIZE})
+"""Variables of a job's work: an id and numbers, which no job's own environment may have."""
+_NO_SECRET: Final = re.compile(r"job_[0-9a-f]{32}|[0-9]{1,9}")
+
+
+def is_secret(name: str, value: str) -> bool:
+    """Return whether a value is sealed to the host that is told it: all are but those that the Master sets for jobs,
+    whose seals would cost it more than anything else of an array's copy."""
+    return name not in SET_BY_MASTER or _NO_SECRET.fullmatch(value) is None
 
 
 def sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:

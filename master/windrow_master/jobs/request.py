@@ -6,6 +6,7 @@ from hashlib import sha256
 from typing import Final
 
 from windrow_master.clusters import request as clusters
+from windrow_master.clusters.environments import ATTEMPT, INDEX, JOB, SET_BY_MASTER, SIZE
 from windrow_master.clusters.model import ClusterRequest
 from windrow_master.jobs import packages
 from windrow_master.jobs.model import Job, JobId, JobRequest
@@ -16,10 +17,6 @@ from windrow_proto.units import SECOND
 ARRAY_CHARS_MAX: Final = 4 << 20
 """Of the requests of all jobs of an array together: they are made, and answered, at once."""
 CHECKPOINT_MIN_NS: Final = 10 * SECOND
-INDEX: Final = "WINDROW_ARRAY_INDEX"
-SIZE: Final = "WINDROW_ARRAY_SIZE"
-JOB: Final = "WINDROW_JOB_ID"
-ATTEMPT: Final = "WINDROW_ATTEMPT"
 
 
 def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
@@ -39,7 +36,7 @@ def checked(request: JobRequest, job_id: JobId, now_ns: int) -> JobRequest:
     require("begin_at", is_before, "before the deadline")
     is_often = 0 < request.checkpoint_every_ns < CHECKPOINT_MIN_NS
     require("checkpoint_every_seconds", not is_often, "0, or from 10 s to a day")
-    given = dict.fromkeys((INDEX, SIZE, JOB, ATTEMPT), str(job_id))
+    given = dict.fromkeys(sorted(SET_BY_MASTER), str(job_id))
     is_ours = given.keys() & set(request.env)
     require("env", not is_ours, f"without {', '.join(sorted(is_ours))}, which the Master sets")
     named = replace(request, name=clusters.checked_name(request.name) or f"job-{job_id[-6:]}")

@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.clusters.world import HOST, OTHER, STRANGER, principal
 from tests.unit.jobs.world import FOLDER, GONE, once, world
+from windrow_master.clusters import environments
 from windrow_master.clusters.repository import ClusterRepository
 from windrow_master.fleet.states import LinkEvent
 from windrow_master.identity.model import Role
@@ -235,6 +236,23 @@ async def test_an_array_shares_its_folder_and_each_knows_its_index(tmp_path) -> 
             ("0", "2"),
             ("1", "2"),
         ]
+
+
+async def test_a_host_is_told_in_clear_what_the_master_sets_for_a_job_and_nothing_of_its_renter(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit("true", env={"PIN": "1234"})
+        await it.tick()
+        (command,) = it.market.commands(CommandKind.CREATE)
+        assert command.create is not None
+        assert command.create.env == {"WINDROW_JOB_ID": job.job_id, "WINDROW_ATTEMPT": "1"}
+        assert it.market.spec().env["PIN"] == "1234"
+
+
+@pytest.mark.parametrize("value", ["hf_token", "job_mine", "1234567890", "12\n", "", "١"])
+def test_what_is_no_id_and_no_number_is_sealed_whatever_it_is_called(value) -> None:
+    assert environments.is_secret("WINDROW_JOB_ID", value)
+    assert environments.is_secret("PIN", "1234")
 
 
 async def test_limits_end_a_job_with_their_reason_and_keep_what_it_wrote(tmp_path) -> None:
