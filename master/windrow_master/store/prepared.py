@@ -4,6 +4,7 @@ Running one through SQLAlchemy costs six times what SQLite needs for it, and twi
 machine; a cluster needs fifty. The text and the conversion of values are SQLAlchemy's own.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Generic, TypeVar
@@ -18,6 +19,7 @@ from sqlalchemy import (
     Delete,
     Dialect,
     Insert,
+    LargeBinary,
     Select,
     SelectBase,
     Table,
@@ -28,7 +30,9 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BooleanClauseList, ClauseElement, ClauseList, Grouping
+from sqlalchemy.types import JSON, TypeEngine
 
+from windrow_master.store.batch import GIVEN, ROWS_MAX, batch_of
 from windrow_master.store.cache import About, Cache, Numbered, above, below, cache_of, tables_in
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Conflict
@@ -114,15 +118,22 @@ class Made:
     sent when its row is read, or at the end.
     """
 
-    __slots__ = ("_columns", "_forms", "_is_late", "_refused", "_statement", "is_insert", "table")
+    __slots__ = ("_columns", "_forms", "_is_late", "_refused", "_statement", "_upserted", "is_insert", "table")
 
     def __init__(
-        self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False, refused: str | None = None
+        self,
+        statement: Statement,
+        columns: Iterable[str] = (),
+        *,
+        is_late: bool = False,
+        refused: str | None = None,
+        upserted: Sequence[str] = (),
     ) -> None:
         """is_late: a write of whose errors, and of how many rows it changes, nobody needs to know at once. refused: of
-        such a one, what is said in a Conflict where it does not write every row, or one has a key that is there."""
+        such a one, what is said in a Conflict where it does not write every row, or one has a key that is there.
+        upserted: the key of an insert that changes the row which has it."""
         self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
-        self._refused = refused
+        self._refused, self._upserted = refused, tuple(upserted)
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
         self.table = "" if isinstance(statement, Select) else _changed_by(statement)
@@ -150,7 +161,7 @@ class Made:
         elif rows:
             if cache is not None:
                 self._wrote(connection, form, cache, rows)
-            _cursor(connection, form.text, rows, is_many=True)
+            form.run_all(connection, rows)
 
     def values_of(self, connection: Connection, column: str, row: Any) -> Sequence[Any] | None:
         """As cache.Write says."""
@@ -190,30 +201,23 @@ class Made:
 
     def send(self, connection: Connection, rows: list[tuple[Any, Numbered | None]]) -> None:
         """Send rows of an insert; each that has a Numbered is told its number."""
-        text, is_sqlite = self.made(connection).text, connection.dialect.name == SQLITE
+        form, many = self.made(connection), [row for row, _ in rows]
         if rows[0][1] is None:
-            many = [row for row, _ in rows]
             try:
-                cursor = _cursor(connection, text, many if len(many) > 1 else many[0], is_many=len(many) > 1)
+                changed = form.run_all(connection, many)
             except IntegrityError as error:
                 if self._refused is None:
                     raise
                 # The savepoint of whoever asked is rolled back with this: nothing of the transaction stays.
                 raise Conflict(self._refused) from error
-            if self._refused is not None and cursor.rowcount != len(many):
+            if self._refused is not None and changed != len(many):
                 raise Conflict(self._refused)
             return
-        cursor = _cursor(connection, text, [row for row, _ in rows], is_many=True, returns=not is_sqlite)
-        if is_sqlite:  # which numbers new rows one after the other, and nobody else writes meanwhile
-            (last,) = _cursor(connection, "SELECT last_insert_rowid()", ()).fetchone()
-            first = last - len(rows) + 1
-        for place, (_, numbered) in enumerate(rows):
+        numbers = list[int]()
+        form.run_all(connection, many, numbers)
+        for number, (_, numbered) in zip(numbers, rows, strict=True):
             assert numbered is not None, "all rows of a statement are numbered, or none"
-            if is_sqlite:
-                numbered(first + place)
-            else:
-                numbered(int(cursor.fetchone()[0]))
-                cursor.nextset()
+            numbered(number)
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
@@ -243,7 +247,8 @@ class Made:
         name = connection.dialect.name
         form = self._forms.get(name)
         if form is None:
-            form = self._forms[name] = _Form(self._statement, self._columns, connection.dialect)
+            form = _Form(self._statement, self._columns, connection.dialect, self._upserted)
+            self._forms[name] = form
         return form
 
 
@@ -517,13 +522,13 @@ class Upsert:
             of_sqlite = sqlite.insert(table)
             new = {name: of_sqlite.excluded[name] for name in changed}
             statement: Insert = of_sqlite.on_conflict_do_update(index_elements=key, set_=new)
-            return Made(statement, (*key, *changed), is_late=self._is_late)
+            return Made(statement, (*key, *changed), is_late=self._is_late, upserted=key)
         from sqlalchemy.dialects import postgresql  # a tenth of a second, which who stays with SQLite need not wait for
 
         of_postgresql = postgresql.insert(table)
         new = {name: of_postgresql.excluded[name] for name in changed}
         made = of_postgresql.on_conflict_do_update(index_elements=key, set_=new)
-        return Made(made, (*key, *changed), is_late=self._is_late)
+        return Made(made, (*key, *changed), is_late=self._is_late, upserted=key)
 
 
 def _changed_by(statement: Insert | Update | Delete) -> str:
@@ -550,10 +555,12 @@ class _Form:
             "_take",
             "_write",
         ),
-        *("changed", "locks", "tables", "text"),
+        *("batch", "changed", "locks", "tables", "text"),
     )
 
-    def __init__(self, statement: Statement, columns: Sequence[str], dialect: Dialect) -> None:
+    def __init__(
+        self, statement: Statement, columns: Sequence[str], dialect: Dialect, upserted: Sequence[str] = ()
+    ) -> None:
         compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
@@ -566,13 +573,20 @@ class _Form:
         self._take = all_of(itemgetter, self._names)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         types = [compiled.binds[name].type.dialect_impl(dialect) for name in self._names]
-        self._write = _converted((kind.bind_processor(dialect) for kind in types), self._names)
+        self._write = _converted((_writer(kind, dialect) for kind in types), self._names)
         selected = statement.selected_columns if isinstance(statement, Select) else ()
         self._kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
         self._dialect = dialect
         self._read = None if self._is_named else self._readers([None] * len(self._kinds))
         places = {one: one if self._is_named else self._names.index(one) for one in set(self._names)}
         self._about, self._before, self._after = _rows_of(statement, columns, compiled.bind_names, places)
+        self.batch = None
+        if self._is_named and isinstance(statement, Insert | Update):
+            kinds = dict(zip(self._names, types, strict=True))
+            before, keys = self._before or {}, [one.name for one in statement.table.primary_key]
+            known = [before[name] for name in keys if before.get(name) is not None]
+            key = upserted or (known if len(known) == len(keys) else ())
+            self.batch = batch_of(statement, self.text, kinds, dialect, key=key, sets=list(self._after))
 
     def about_of(self, bound: Any) -> About | None:
         """The rows that it reads or changes; None: not known beyond its tables."""
@@ -606,6 +620,35 @@ class _Form:
         for place, convert in self._write:
             found[place] = convert(found[place])
         return dict(zip(self._names, found, strict=True)) if self._is_named else found
+
+    def run_all(self, connection: Connection, rows: Sequence[Any], numbers: list[int] | None = None) -> int:
+        """Run a write once for each of these; returns how many rows that changed. numbers: takes those of new rows."""
+        changed = 0
+        for first in range(0, len(rows), ROWS_MAX):
+            some = rows[first : first + ROWS_MAX]
+            given = None if self.batch is None or len(some) == 1 else self.batch.rows(some)
+            if self.batch is None or given is None:
+                changed += self._run_each(connection, some, numbers)
+                continue
+            text = self.batch.text if numbers is None else self.batch.numbered
+            cursor = _cursor(connection, text, {GIVEN: given})
+            changed += cursor.rowcount
+            if numbers is not None:  # which grow with the rows, and are given back in no order that the server names
+                numbers += sorted(int(number) for (number,) in cursor.fetchall())
+        return changed
+
+    def _run_each(self, connection: Connection, rows: Sequence[Any], numbers: list[int] | None) -> int:
+        is_many, returns = len(rows) > 1, self._is_named and numbers is not None
+        cursor = _cursor(connection, self.text, rows if is_many else rows[0], is_many=is_many, returns=returns)
+        if numbers is None:
+            return int(cursor.rowcount)
+        if not returns:  # SQLite numbers new rows one after the other, and nobody else writes meanwhile
+            (last,) = _cursor(connection, "SELECT last_insert_rowid()", ()).fetchone()
+            numbers += range(last - len(rows) + 1, last + 1)
+        for _ in rows if returns else ():
+            numbers.append(int(cursor.fetchone()[0]))
+            cursor.nextset()
+        return len(rows)
 
     def rows(self, found: Any) -> list[dict[str, Any]]:
         """The rows of a cursor by names."""
@@ -693,6 +736,15 @@ def is_upsert(statement: Statement) -> bool:
 
 def _size(row: Sequence[Any]) -> int:
     return sum([len(value) for value in row if type(value) is str or type(value) is bytes])
+
+
+def _writer(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
+    """Return what makes of a value what the driver takes: text and bytes, which can be compared and joined."""
+    if isinstance(kind, LargeBinary):
+        return None
+    if isinstance(kind, JSON) and dialect.name != SQLITE:
+        return (lambda value: None if value is None else json.dumps(value)) if kind.none_as_null else json.dumps
+    return kind.bind_processor(dialect)
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:
