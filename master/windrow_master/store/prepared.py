@@ -743,7 +743,8 @@ def _writer(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
     if isinstance(kind, LargeBinary):
         return None
     if isinstance(kind, JSON) and dialect.name != SQLITE:
-        return (lambda value: None if value is None else json.dumps(value)) if kind.none_as_null else json.dumps
+        written: Convert = getattr(dialect, "_json_serializer", None) or json.dumps  # the engine's own, else the usual
+        return (lambda value: None if value is None else written(value)) if kind.none_as_null else written
     return kind.bind_processor(dialect)
 
 
