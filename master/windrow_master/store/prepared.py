@@ -23,8 +23,10 @@ from sqlalchemy import (
     Select,
     SelectBase,
     Table,
+    Text,
     Update,
     bindparam,
+    cast,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -253,8 +255,8 @@ class Made:
 
 
 class Found(Generic[T]):
-    """A select whose rows become values. On SQLite a row that was read before gives the value that it gave then: most
-    of what a look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
+    """A select whose rows become values. A row that was read before gives the value that it gave then: most of what a
+    look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
 
     __slots__ = ("_by", "_bytes", "_known", "_made", "_value")
 
@@ -307,13 +309,8 @@ class Found(Generic[T]):
 
     def _read(self, connection: Connection, form: "_Form", bound: Any, *, skips: bool) -> tuple[list[T], bool]:
         """The values, and whether they are of all rows."""
-        cursor = _cursor(connection, form.text, bound)
-        if connection.dialect.name != SQLITE:
-            rows = form.rows(cursor)
-            values = list(_values(rows, self._value, skips=skips))
-            return values, len(values) == len(rows)
         known, found, is_whole = self._known, list[T](), True
-        for row in cursor.fetchall():
+        for row in form.fetched(_cursor(connection, form.text, bound)):
             value = known.get(row)
             if value is None:
                 try:
@@ -440,16 +437,6 @@ def readable(connection: Connection, query: Select[Any], value: Callable[[Mappin
     return [one for one in _rows(connection, query, value) if one is not None]
 
 
-def _values(rows: Iterable[Mapping[str, Any]], value: Callable[[Mapping[Any, Any]], T], *, skips: bool) -> Iterator[T]:
-    for row in rows:
-        try:
-            yield value(row)
-        except UNREADABLE as error:
-            if not skips:
-                raise
-            pass_over(next(iter(row.values()), ""), error)
-
-
 def page(connection: Connection, query: Select[Any], value: Callable[[Mapping[Any, Any]], T], limit: int) -> list[T]:
     """At most `limit` values of a select in order; a row that cannot be read is passed over, and the next one comes in
     its place, so that no list ends there."""
@@ -561,7 +548,8 @@ class _Form:
     def __init__(
         self, statement: Statement, columns: Sequence[str], dialect: Dialect, upserted: Sequence[str] = ()
     ) -> None:
-        compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
+        said = _with_texts(statement) if isinstance(statement, Select) and dialect.name != SQLITE else statement
+        compiled: Any = said.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
         self.changed = frozenset[str]()
@@ -652,13 +640,18 @@ class _Form:
 
     def rows(self, found: Any) -> list[dict[str, Any]]:
         """The rows of a cursor by names."""
+        return [self.row(row) for row in self.fetched(found)]
+
+    def fetched(self, found: Any) -> list[Any]:
+        """The rows of a cursor, of which `row` makes something: equal ones the same."""
         if self._read is None:  # the types that the server gives, which it gives with each result
             self._read = self._readers([column.type_code for column in found.description])
-        return [self.row(row) for row in found.fetchall()]
+        rows: list[Any] = found.fetchall()
+        return rows
 
     def _readers(self, codes: Sequence[int | None]) -> tuple[tuple[str, Convert | None], ...]:
         pairs = zip(self._kinds, codes, strict=True)
-        return tuple((name, kind.result_processor(self._dialect, code)) for (name, kind), code in pairs)
+        return tuple((name, _reader(kind, self._dialect, code)) for (name, kind), code in pairs)
 
     def row(self, row: Sequence[Any]) -> dict[str, Any]:
         """One row by names."""
@@ -746,6 +739,23 @@ def _writer(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
         written: Convert = getattr(dialect, "_json_serializer", None) or json.dumps  # the engine's own, else the usual
         return (lambda value: None if value is None else written(value)) if kind.none_as_null else written
     return kind.bind_processor(dialect)
+
+
+def _reader(kind: TypeEngine[Any], dialect: Dialect, code: Any) -> Convert | None:
+    """Return what makes of what the driver gives a value."""
+    if not isinstance(kind, JSON) or dialect.name == SQLITE:
+        return kind.result_processor(dialect, code)
+    read: Convert = getattr(dialect, "_json_deserializer", None) or json.loads
+    return lambda text: None if text is None else read(text)
+
+
+def _with_texts(statement: Select[Any]) -> Select[Any]:
+    """A select of the texts of JSON: a driver that reads them by itself does so for rows that are known, too."""
+    columns: list[ColumnElement[Any]] = list(statement.selected_columns)
+    if not any(isinstance(one.type, JSON) for one in columns):
+        return statement
+    texts = (cast(one, Text).label(one.key) if isinstance(one.type, JSON) else one for one in columns)
+    return statement.with_only_columns(*texts, maintain_column_froms=True)
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:
