@@ -4,7 +4,6 @@ Running one through SQLAlchemy costs six times what SQLite needs for it, and twi
 machine; a cluster needs fifty. The text and the conversion of values are SQLAlchemy's own.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Generic, TypeVar
@@ -19,23 +18,20 @@ from sqlalchemy import (
     Delete,
     Dialect,
     Insert,
-    LargeBinary,
     Select,
     SelectBase,
     Table,
-    Text,
     Update,
     bindparam,
-    cast,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BooleanClauseList, ClauseElement, ClauseList, Grouping
-from sqlalchemy.types import JSON, TypeEngine
 
 from windrow_master.store.batch import GIVEN, ROWS_MAX, batch_of
 from windrow_master.store.cache import About, Cache, Numbered, above, below, cache_of, tables_in
+from windrow_master.store.conversions import Convert, reader_of, with_texts, writer_of
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Conflict
 from windrow_proto.ports import Clock
@@ -49,7 +45,6 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
 K = TypeVar("K", bound=str)
 Statement = Insert | Update | Delete | Select[Any]
-Convert = Callable[[Any], Any]
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """Errors of reading a row that some other program, or a bug of an older release, wrote."""
 
@@ -548,7 +543,7 @@ class _Form:
     def __init__(
         self, statement: Statement, columns: Sequence[str], dialect: Dialect, upserted: Sequence[str] = ()
     ) -> None:
-        said = _with_texts(statement) if isinstance(statement, Select) and dialect.name != SQLITE else statement
+        said = with_texts(statement) if isinstance(statement, Select) and dialect.name != SQLITE else statement
         compiled: Any = said.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
@@ -561,7 +556,7 @@ class _Form:
         self._take = all_of(itemgetter, self._names)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         types = [compiled.binds[name].type.dialect_impl(dialect) for name in self._names]
-        self._write = _converted((_writer(kind, dialect) for kind in types), self._names)
+        self._write = _converted((writer_of(kind, dialect) for kind in types), self._names)
         selected = statement.selected_columns if isinstance(statement, Select) else ()
         self._kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
         self._dialect = dialect
@@ -651,7 +646,7 @@ class _Form:
 
     def _readers(self, codes: Sequence[int | None]) -> tuple[tuple[str, Convert | None], ...]:
         pairs = zip(self._kinds, codes, strict=True)
-        return tuple((name, _reader(kind, self._dialect, code)) for (name, kind), code in pairs)
+        return tuple((name, reader_of(kind, self._dialect, code)) for (name, kind), code in pairs)
 
     def row(self, row: Sequence[Any]) -> dict[str, Any]:
         """One row by names."""
@@ -729,33 +724,6 @@ def is_upsert(statement: Statement) -> bool:
 
 def _size(row: Sequence[Any]) -> int:
     return sum([len(value) for value in row if type(value) is str or type(value) is bytes])
-
-
-def _writer(kind: TypeEngine[Any], dialect: Dialect) -> Convert | None:
-    """Return what makes of a value what the driver takes: text and bytes, which can be compared and joined."""
-    if isinstance(kind, LargeBinary):
-        return None
-    if isinstance(kind, JSON) and dialect.name != SQLITE:
-        written: Convert = getattr(dialect, "_json_serializer", None) or json.dumps  # the engine's own, else the usual
-        return (lambda value: None if value is None else written(value)) if kind.none_as_null else written
-    return kind.bind_processor(dialect)
-
-
-def _reader(kind: TypeEngine[Any], dialect: Dialect, code: Any) -> Convert | None:
-    """Return what makes of what the driver gives a value."""
-    if not isinstance(kind, JSON) or dialect.name == SQLITE:
-        return kind.result_processor(dialect, code)
-    read: Convert = getattr(dialect, "_json_deserializer", None) or json.loads
-    return lambda text: None if text is None else read(text)
-
-
-def _with_texts(statement: Select[Any]) -> Select[Any]:
-    """A select of the texts of JSON: a driver that reads them by itself does so for rows that are known, too."""
-    columns: list[ColumnElement[Any]] = list(statement.selected_columns)
-    if not any(isinstance(one.type, JSON) for one in columns):
-        return statement
-    texts = (cast(one, Text).label(one.key) if isinstance(one.type, JSON) else one for one in columns)
-    return statement.with_only_columns(*texts, maintain_column_froms=True)
 
 
 def _converted(processors: Iterable[Convert | None], names: Sequence[str]) -> tuple[tuple[int, Convert], ...]:
