@@ -21,7 +21,7 @@ from windrow_master.clusters.tables import decisions
 from windrow_master.store import prepared
 from windrow_master.store import store as store_module
 from windrow_master.store.model import EventRow, Operation, OperationState
-from windrow_master.store.prepared import ByKey, Made, Upsert
+from windrow_master.store.prepared import ByKey, Found, Made, Upsert
 from windrow_master.store.store import Store
 from windrow_master.store.tables import audit, event_subjects, events, operations
 from windrow_master.store.unit import UnitOfWork
@@ -53,6 +53,8 @@ KNOWN: Final = Made(
 )
 BY_ID: Final = ByKey(select(operations), operations.c.id, _said, itemgetter(0))
 BY_SUBJECT: Final = ByKey(select(operations), operations.c.subject, _said, itemgetter(1), itemgetter(0), BY_ID)
+
+EVENTS: Final = Found(select(events).where(events.c.kind == bindparam("wanted")), dict)
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=SERVED)])
@@ -275,6 +277,16 @@ def test_a_row_is_as_the_last_of_several_statements_wrote_it(store: Store) -> No
         return BY_ID.one(to, "operation_0002")
 
     assert store.write_now(work, name="test")[2] == "last"
+
+
+def test_a_row_that_was_read_before_gives_the_value_that_it_gave_then(store: Store) -> None:
+    fields = {"a": "1"}
+    store.write_now(lambda uow: uow.event("a", ["it"], "said", fields), name="test")
+    ((first,), (again,)) = [store.read_now(lambda uow: EVENTS.all(uow.connection, {"wanted": "a"})) for _ in range(2)]
+    assert again is first and first["fields"] == fields
+    store.write_now(lambda uow: uow.connection.execute(update(events).values(text="changed")), name="test")
+    (changed,) = store.read_now(lambda uow: EVENTS.all(uow.connection, {"wanted": "a"}))
+    assert changed == first | {"text": "changed"}
 
 
 def test_a_write_that_was_refused_is_not_forgotten_by_who_goes_on(store: Store) -> None:

@@ -29,7 +29,9 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 from sqlalchemy.sql import operators, visitors
 from sqlalchemy.sql.elements import BooleanClauseList, ClauseElement, ClauseList, Grouping
 
+from windrow_master.store.batch import GIVEN, ROWS_MAX, batch_of
 from windrow_master.store.cache import About, Cache, Numbered, above, below, cache_of, tables_in
+from windrow_master.store.conversions import Convert, reader_of, with_texts, writer_of
 from windrow_proto.conditions import ConditionCode, Stated
 from windrow_proto.errors import Conflict
 from windrow_proto.ports import Clock
@@ -43,7 +45,6 @@ _NOTHING: Final[Mapping[str, Any]] = {}
 T = TypeVar("T")
 K = TypeVar("K", bound=str)
 Statement = Insert | Update | Delete | Select[Any]
-Convert = Callable[[Any], Any]
 UNREADABLE: Final = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """Errors of reading a row that some other program, or a bug of an older release, wrote."""
 
@@ -114,15 +115,22 @@ class Made:
     sent when its row is read, or at the end.
     """
 
-    __slots__ = ("_columns", "_forms", "_is_late", "_refused", "_statement", "is_insert", "table")
+    __slots__ = ("_columns", "_forms", "_is_late", "_refused", "_statement", "_upserted", "is_insert", "table")
 
     def __init__(
-        self, statement: Statement, columns: Iterable[str] = (), *, is_late: bool = False, refused: str | None = None
+        self,
+        statement: Statement,
+        columns: Iterable[str] = (),
+        *,
+        is_late: bool = False,
+        refused: str | None = None,
+        upserted: Sequence[str] = (),
     ) -> None:
         """is_late: a write of whose errors, and of how many rows it changes, nobody needs to know at once. refused: of
-        such a one, what is said in a Conflict where it does not write every row, or one has a key that is there."""
+        such a one, what is said in a Conflict where it does not write every row, or one has a key that is there.
+        upserted: the key of an insert that changes the row which has it."""
         self._statement, self._columns, self._is_late = statement, tuple(columns), is_late
-        self._refused = refused
+        self._refused, self._upserted = refused, tuple(upserted)
         self._forms: dict[str, _Form] = {}
         """By dialect: a process may open both databases, as a test does."""
         self.table = "" if isinstance(statement, Select) else _changed_by(statement)
@@ -150,7 +158,7 @@ class Made:
         elif rows:
             if cache is not None:
                 self._wrote(connection, form, cache, rows)
-            _cursor(connection, form.text, rows, is_many=True)
+            form.run_all(connection, rows)
 
     def values_of(self, connection: Connection, column: str, row: Any) -> Sequence[Any] | None:
         """As cache.Write says."""
@@ -190,30 +198,23 @@ class Made:
 
     def send(self, connection: Connection, rows: list[tuple[Any, Numbered | None]]) -> None:
         """Send rows of an insert; each that has a Numbered is told its number."""
-        text, is_sqlite = self.made(connection).text, connection.dialect.name == SQLITE
+        form, many = self.made(connection), [row for row, _ in rows]
         if rows[0][1] is None:
-            many = [row for row, _ in rows]
             try:
-                cursor = _cursor(connection, text, many if len(many) > 1 else many[0], is_many=len(many) > 1)
+                changed = form.run_all(connection, many)
             except IntegrityError as error:
                 if self._refused is None:
                     raise
                 # The savepoint of whoever asked is rolled back with this: nothing of the transaction stays.
                 raise Conflict(self._refused) from error
-            if self._refused is not None and cursor.rowcount != len(many):
+            if self._refused is not None and changed != len(many):
                 raise Conflict(self._refused)
             return
-        cursor = _cursor(connection, text, [row for row, _ in rows], is_many=True, returns=not is_sqlite)
-        if is_sqlite:  # which numbers new rows one after the other, and nobody else writes meanwhile
-            (last,) = _cursor(connection, "SELECT last_insert_rowid()", ()).fetchone()
-            first = last - len(rows) + 1
-        for place, (_, numbered) in enumerate(rows):
+        numbers = list[int]()
+        form.run_all(connection, many, numbers)
+        for number, (_, numbered) in zip(numbers, rows, strict=True):
             assert numbered is not None, "all rows of a statement are numbered, or none"
-            if is_sqlite:
-                numbered(first + place)
-            else:
-                numbered(int(cursor.fetchone()[0]))
-                cursor.nextset()
+            numbered(number)
 
     def rows(self, connection: Connection, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Run a select; returns its rows by the names of their columns."""
@@ -243,13 +244,14 @@ class Made:
         name = connection.dialect.name
         form = self._forms.get(name)
         if form is None:
-            form = self._forms[name] = _Form(self._statement, self._columns, connection.dialect)
+            form = _Form(self._statement, self._columns, connection.dialect, self._upserted)
+            self._forms[name] = form
         return form
 
 
 class Found(Generic[T]):
-    """A select whose rows become values. On SQLite a row that was read before gives the value that it gave then: most
-    of what a look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
+    """A select whose rows become values. A row that was read before gives the value that it gave then: most of what a
+    look at the whole fleet finds is as it was at the last look, and making the value costs most of it."""
 
     __slots__ = ("_by", "_bytes", "_known", "_made", "_value")
 
@@ -302,13 +304,8 @@ class Found(Generic[T]):
 
     def _read(self, connection: Connection, form: "_Form", bound: Any, *, skips: bool) -> tuple[list[T], bool]:
         """The values, and whether they are of all rows."""
-        cursor = _cursor(connection, form.text, bound)
-        if connection.dialect.name != SQLITE:
-            rows = form.rows(cursor)
-            values = list(_values(rows, self._value, skips=skips))
-            return values, len(values) == len(rows)
         known, found, is_whole = self._known, list[T](), True
-        for row in cursor.fetchall():
+        for row in form.fetched(_cursor(connection, form.text, bound)):
             value = known.get(row)
             if value is None:
                 try:
@@ -435,16 +432,6 @@ def readable(connection: Connection, query: Select[Any], value: Callable[[Mappin
     return [one for one in _rows(connection, query, value) if one is not None]
 
 
-def _values(rows: Iterable[Mapping[str, Any]], value: Callable[[Mapping[Any, Any]], T], *, skips: bool) -> Iterator[T]:
-    for row in rows:
-        try:
-            yield value(row)
-        except UNREADABLE as error:
-            if not skips:
-                raise
-            pass_over(next(iter(row.values()), ""), error)
-
-
 def page(connection: Connection, query: Select[Any], value: Callable[[Mapping[Any, Any]], T], limit: int) -> list[T]:
     """At most `limit` values of a select in order; a row that cannot be read is passed over, and the next one comes in
     its place, so that no list ends there."""
@@ -517,13 +504,13 @@ class Upsert:
             of_sqlite = sqlite.insert(table)
             new = {name: of_sqlite.excluded[name] for name in changed}
             statement: Insert = of_sqlite.on_conflict_do_update(index_elements=key, set_=new)
-            return Made(statement, (*key, *changed), is_late=self._is_late)
+            return Made(statement, (*key, *changed), is_late=self._is_late, upserted=key)
         from sqlalchemy.dialects import postgresql  # a tenth of a second, which who stays with SQLite need not wait for
 
         of_postgresql = postgresql.insert(table)
         new = {name: of_postgresql.excluded[name] for name in changed}
         made = of_postgresql.on_conflict_do_update(index_elements=key, set_=new)
-        return Made(made, (*key, *changed), is_late=self._is_late)
+        return Made(made, (*key, *changed), is_late=self._is_late, upserted=key)
 
 
 def _changed_by(statement: Insert | Update | Delete) -> str:
@@ -550,11 +537,14 @@ class _Form:
             "_take",
             "_write",
         ),
-        *("changed", "locks", "tables", "text"),
+        *("batch", "changed", "locks", "tables", "text"),
     )
 
-    def __init__(self, statement: Statement, columns: Sequence[str], dialect: Dialect) -> None:
-        compiled: Any = statement.compile(dialect=dialect, column_keys=list(columns) or None)
+    def __init__(
+        self, statement: Statement, columns: Sequence[str], dialect: Dialect, upserted: Sequence[str] = ()
+    ) -> None:
+        said = with_texts(statement) if isinstance(statement, Select) and dialect.name != SQLITE else statement
+        compiled: Any = said.compile(dialect=dialect, column_keys=list(columns) or None)
         self.text: str = compiled.string
         self.tables, self.locks = tables_in(self.text), isinstance(statement, Select) and "FOR " in self.text
         self.changed = frozenset[str]()
@@ -566,13 +556,20 @@ class _Form:
         self._take = all_of(itemgetter, self._names)
         self._fixed = {name: value for name, value in compiled.params.items() if value is not None}
         types = [compiled.binds[name].type.dialect_impl(dialect) for name in self._names]
-        self._write = _converted((kind.bind_processor(dialect) for kind in types), self._names)
+        self._write = _converted((writer_of(kind, dialect) for kind in types), self._names)
         selected = statement.selected_columns if isinstance(statement, Select) else ()
         self._kinds = [(str(column.key), column.type.dialect_impl(dialect)) for column in selected]
         self._dialect = dialect
         self._read = None if self._is_named else self._readers([None] * len(self._kinds))
         places = {one: one if self._is_named else self._names.index(one) for one in set(self._names)}
         self._about, self._before, self._after = _rows_of(statement, columns, compiled.bind_names, places)
+        self.batch = None
+        if self._is_named and isinstance(statement, Insert | Update):
+            kinds = dict(zip(self._names, types, strict=True))
+            before, keys = self._before or {}, [one.name for one in statement.table.primary_key]
+            known = [before[name] for name in keys if before.get(name) is not None]
+            key = upserted or (known if len(known) == len(keys) else ())
+            self.batch = batch_of(statement, self.text, kinds, dialect, key=key, sets=list(self._after))
 
     def about_of(self, bound: Any) -> About | None:
         """The rows that it reads or changes; None: not known beyond its tables."""
@@ -607,15 +604,49 @@ class _Form:
             found[place] = convert(found[place])
         return dict(zip(self._names, found, strict=True)) if self._is_named else found
 
+    def run_all(self, connection: Connection, rows: Sequence[Any], numbers: list[int] | None = None) -> int:
+        """Run a write once for each of these; returns how many rows that changed. numbers: takes those of new rows."""
+        changed = 0
+        for first in range(0, len(rows), ROWS_MAX):
+            some = rows[first : first + ROWS_MAX]
+            given = None if self.batch is None or len(some) == 1 else self.batch.rows(some)
+            if self.batch is None or given is None:
+                changed += self._run_each(connection, some, numbers)
+                continue
+            text = self.batch.text if numbers is None else self.batch.numbered
+            cursor = _cursor(connection, text, {GIVEN: given})
+            changed += cursor.rowcount
+            if numbers is not None:  # which grow with the rows, and are given back in no order that the server names
+                numbers += sorted(int(number) for (number,) in cursor.fetchall())
+        return changed
+
+    def _run_each(self, connection: Connection, rows: Sequence[Any], numbers: list[int] | None) -> int:
+        is_many, returns = len(rows) > 1, self._is_named and numbers is not None
+        cursor = _cursor(connection, self.text, rows if is_many else rows[0], is_many=is_many, returns=returns)
+        if numbers is None:
+            return int(cursor.rowcount)
+        if not returns:  # SQLite numbers new rows one after the other, and nobody else writes meanwhile
+            (last,) = _cursor(connection, "SELECT last_insert_rowid()", ()).fetchone()
+            numbers += range(last - len(rows) + 1, last + 1)
+        for _ in rows if returns else ():
+            numbers.append(int(cursor.fetchone()[0]))
+            cursor.nextset()
+        return len(rows)
+
     def rows(self, found: Any) -> list[dict[str, Any]]:
         """The rows of a cursor by names."""
+        return [self.row(row) for row in self.fetched(found)]
+
+    def fetched(self, found: Any) -> list[Any]:
+        """The rows of a cursor, of which `row` makes something: equal ones the same."""
         if self._read is None:  # the types that the server gives, which it gives with each result
             self._read = self._readers([column.type_code for column in found.description])
-        return [self.row(row) for row in found.fetchall()]
+        rows: list[Any] = found.fetchall()
+        return rows
 
     def _readers(self, codes: Sequence[int | None]) -> tuple[tuple[str, Convert | None], ...]:
         pairs = zip(self._kinds, codes, strict=True)
-        return tuple((name, kind.result_processor(self._dialect, code)) for (name, kind), code in pairs)
+        return tuple((name, reader_of(kind, self._dialect, code)) for (name, kind), code in pairs)
 
     def row(self, row: Sequence[Any]) -> dict[str, Any]:
         """One row by names."""
