@@ -21,6 +21,7 @@ from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
 from windrow_master.identity.model import Principal
 from windrow_master.market.model import Rental, RentalId, RentalState
+from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import MarketService
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Chosen, Placement, Refusal
@@ -123,6 +124,8 @@ class Starter:
         """The row of a new cluster as its command goes out, and the same whole: it has passed through its first phases
         at once."""
         self._placer.turn(account_id)
+        uow[WorkloadRepository].has_none(cluster_id)
+        uow[RentalRepository].has_none(cluster_id)
         new = Cluster(
             cluster_id=cluster_id,
             account_id=account_id,
