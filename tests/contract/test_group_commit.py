@@ -172,7 +172,7 @@ async def test_functions_that_only_hold_rows_back_cost_the_statements_of_one_eve
     store.write_now(lambda uow: Work(uow, 0).add_operation(), name="test")
 
     def changes(uow: UnitOfWork) -> Any:
-        found = BY_ID.one(uow.connection, "operation_0001")
+        found = BY_ID.one(uow.connection, "operation_0001") or ()
         uow.audit("me", "act", f"{found}")
         KNOWN.run(uow.connection, {"was_id": "operation_0001", "kind": "known"})
         BY_ID.note(uow.connection, "operation_0001", [(*found[:2], "known", *found[3:])])
