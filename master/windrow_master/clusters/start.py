@@ -20,8 +20,8 @@ from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
 from windrow_master.identity.model import Principal
+from windrow_master.market import lookup
 from windrow_master.market.model import Rental, RentalId, RentalState
-from windrow_master.market.repository import RentalRepository
 from windrow_master.market.service import MarketService
 from windrow_master.placement.live import Nominated
 from windrow_master.placement.model import Chosen, Placement, Refusal
@@ -125,7 +125,7 @@ class Starter:
         at once."""
         self._placer.turn(account_id)
         uow[WorkloadRepository].has_none(cluster_id)
-        uow[RentalRepository].has_none(cluster_id)
+        lookup.has_none(uow, cluster_id)
         new = Cluster(
             cluster_id=cluster_id,
             account_id=account_id,
