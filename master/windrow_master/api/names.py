@@ -51,8 +51,8 @@ async def with_region(services: Services, principal: Principal, asked: R) -> R:
     """The request with a region in the place of the volume of the caller's that its `near` names: where the machine is
     that has the volume now. A region of that name comes first. Raises Conflict where no machine has it."""
     name, colon, most_ms = (asked.near or "").partition(":")
-    known = {*services.fleet.relays.regions().values(), *(entry.host.region for entry in services.fleet.view)}
-    if not name or name in known:
+    fleet = services.fleet
+    if not name or name in fleet.relays.regions().values() or any(one.host.region == name for one in fleet.view):
         return asked
     try:
         volume = await services.volumes.get(principal, name)

@@ -59,7 +59,8 @@ def answer_of(request: type) -> Callable[[type[A]], type[A]]:
 
 def parsed(body: BaseModel, request: type[R]) -> R:
     """Return the request that a body asks for. Raises InvalidInput."""
-    return request(**{one.attribute: _read(one, getattr(body, one.name)) for one in fields_of(request)})
+    found = [(attribute, read, getattr(body, name)) for attribute, name, read in _readers(request)]
+    return request(**{name: value if value is None or read is None else read(value) for name, read, value in found})
 
 
 def filters_of(request: type) -> Callable[..., Awaitable[Mapping[str, str]]]:
@@ -106,11 +107,23 @@ def _wall_ns(name: str, at: Any) -> int:
         raise InvalidInput(f"{name}: {error}.", subject=name) from None
 
 
-def _read(one: RequestField, value: Any) -> Any:
-    if value is None or one.many is Many.MAP:
-        return value
+_Reader = Callable[[Any], Any] | None
+_READERS: Final[dict[type, tuple[tuple[str, str, _Reader], ...]]] = {}
+
+
+def _readers(request: type) -> tuple[tuple[str, str, _Reader], ...]:
+    """Of each field of a request its attribute, its name in a body, and how its value there is read; None: as it is."""
+    found = _READERS.get(request)
+    if found is None:
+        found = _READERS[request] = tuple((one.attribute, one.name, _reader(one)) for one in fields_of(request))
+    return found
+
+
+def _reader(one: RequestField) -> _Reader:
     read = _form(one).read
-    return tuple(read(each) for each in value) if one.many is Many.LIST else read(value)
+    if one.many is Many.MAP or (read is _same and one.many is not Many.LIST):
+        return None
+    return (lambda value: tuple(read(each) for each in value)) if one.many is Many.LIST else read
 
 
 def _bounds(one: RequestField) -> dict[str, Any]:

@@ -98,9 +98,11 @@ _GET_WORKLOAD: Final = Found(
 _SAVE_WORKLOAD: Final = Made(
     update(workloads).where(workloads.c.workload_id == bindparam("was_id")), settable(workloads)
 )
-_OF_CLUSTER: Final = Found(
-    select(workloads).where(workloads.c.cluster_id == bindparam("wanted"), workloads.c.is_past.is_(False)),
+_OF_CLUSTER: Final = ByKey(
+    select(workloads).where(workloads.c.is_past.is_(False)),
+    workloads.c.cluster_id,
     lambda row: _workload(row),
+    attrgetter("cluster_id"),
     attrgetter("workload_id"),
 )
 _HELD_ON: Final = Found(
@@ -361,11 +363,15 @@ class WorkloadRepository(Repository):
     def add(self, workload: Workload) -> None:
         """Add a workload; its id must be new."""
         host_id, known = workload.host_id, _COMMITTED_ON.known(self._connection, workload.host_id)
-        _ADD_WORKLOAD.run(self._connection, _workload_values(workload))
+        _OF_CLUSTER.insert(self._connection, _ADD_WORKLOAD, _workload_values(workload), workload)
         if known is not None and not workload.is_released:
             before = known[0][1] if known else Committed(0, Bytes(0))
             cpus, memory = before.cpus + workload.cpus, Bytes(before.memory_bytes + workload.memory_bytes)
             _COMMITTED_ON.note(self._connection, host_id, [(host_id, Committed(cpus, memory, before.works + 1))])
+
+    def has_none(self, cluster_id: ClusterId) -> None:
+        """There is no workload yet of a cluster whose id was minted now."""
+        _OF_CLUSTER.note(self._connection, cluster_id, [])
 
     def save(self, workload: Workload) -> None:
         """Write a workload as it is now."""
@@ -377,7 +383,7 @@ class WorkloadRepository(Repository):
 
     def of_cluster(self, cluster_id: ClusterId) -> tuple[Workload, ...]:
         """The workloads of one cluster in its present run."""
-        return tuple(_OF_CLUSTER.all(self._connection, {"wanted": cluster_id}))
+        return tuple(_OF_CLUSTER.of(self._connection, cluster_id))
 
     def held_on(self, host_id: HostId) -> Sequence[Workload]:
         """Return the workloads that still hold slots of a host."""

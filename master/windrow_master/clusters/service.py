@@ -463,6 +463,8 @@ class ClusterService:
         ready = self._starter.prepare(uow, principal.account_id, asked, is_proof, budget, among, but)
         if not isinstance(ready, Ready):
             return ready
+        # First of all, since what a transaction knows is forgotten with a lock, also of what it has just written.
+        self._fleet.lock(uow, [member.host_id for member in ready.found.members])
         uow.publish(VolumesTaken(principal.account_id, asked.volumes, cluster_id))
         cluster, whole = self._starter.first(uow, principal.account_id, asked, cluster_id, ready, login is not None)
         uow[ClusterRepository].add(cluster, key, self._digest(request))

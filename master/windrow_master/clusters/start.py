@@ -20,6 +20,7 @@ from windrow_master.clusters.repository import WorkloadRepository
 from windrow_master.clusters.snapshot import Placer
 from windrow_master.clusters.states import ClusterEvent, answer, noted
 from windrow_master.identity.model import Principal
+from windrow_master.market import lookup
 from windrow_master.market.model import Rental, RentalId, RentalState
 from windrow_master.market.service import MarketService
 from windrow_master.placement.live import Nominated
@@ -123,6 +124,8 @@ class Starter:
         """The row of a new cluster as its command goes out, and the same whole: it has passed through its first phases
         at once."""
         self._placer.turn(account_id)
+        uow[WorkloadRepository].has_none(cluster_id)
+        lookup.has_none(uow, cluster_id)
         new = Cluster(
             cluster_id=cluster_id,
             account_id=account_id,

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from windrow_master.fleet import conditions, sanitise, tiers, verdicts
@@ -185,7 +186,7 @@ class HostRegistry:
         host = uow[HostRepository].get(host_id)
         if host is None or uow.now_wall_ns < self._misuse_due_ns.get(host_id, 0):
             return
-        self._misuse_due_ns[host_id] = uow.now_wall_ns + MISUSE_EVERY_NS
+        uow.after_commit(partial(self._misuse_due_ns.__setitem__, host_id, uow.now_wall_ns + MISUSE_EVERY_NS))
         text = f"{host.name} sent what no agent sends, and was disconnected: {code.replace('_', ' ')}"
         uow.event("host.link_misused", (host_id,), text, {"code": code})
 
@@ -194,7 +195,7 @@ class HostRegistry:
         host, pair = uow[HostRepository].get(host_id), (host_id, access_id)
         if host is None or uow.now_wall_ns < self._accusing_due_ns.get(pair, 0):
             return
-        self._accusing_due_ns[pair] = uow.now_wall_ns + MISUSE_EVERY_NS
+        uow.after_commit(partial(self._accusing_due_ns.__setitem__, pair, uow.now_wall_ns + MISUSE_EVERY_NS))
         text = f"{access_id} kept back messages between {host.name} and this Master; the host goes elsewhere"
         uow.event("access.kept_back", (access_id, host_id), text, {})
 

@@ -7,6 +7,7 @@ items ──▶ had already? skip ──▶ savepoint: effects of all ──▶ 
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import structlog
@@ -109,7 +110,7 @@ class EvidenceIntake:
             key = item.host_id, item.record.origin_boot
             have = marks.get(key) or self._load(uow, *key)
             if have.contains(item.record.origin_sequence):
-                self.figures.duplicates += 1
+                uow.after_commit(partial(self._counted, "duplicates"))
             else:
                 new.append(item)
                 have = self._with_gaps(item, have.add(item.record.origin_sequence))
@@ -119,6 +120,9 @@ class EvidenceIntake:
                 self._take_one(uow, item)
         for (host_id, boot), have in marks.items():
             uow[MarkRepository].put(host_id, boot, have.ranges, uow.now_wall_ns)
+
+    def _counted(self, name: str, count: int = 1) -> None:
+        setattr(self.figures, name, getattr(self.figures, name) + count)
 
     def _load(self, uow: UnitOfWork, host_id: HostId, boot: BootId) -> Intervals:
         return Intervals(uow[MarkRepository].of_host(host_id).get(boot, ()))
@@ -136,7 +140,6 @@ class EvidenceIntake:
 
     def _take_all(self, uow: UnitOfWork, items: list[EvidenceItem]) -> bool:
         """Take in all of them at once, or none: a savepoint costs as much as a small record."""
-        gaps = self.figures.gaps
         try:
             with uow.attempt():
                 for item in items:
@@ -147,9 +150,8 @@ class EvidenceIntake:
         except Exception as error:
             # Which one it was, and what to do with it, is found out one by one.
             log.debug("evidence_one_by_one", count=len(items), error=str(error)[:300])
-            self.figures.gaps = gaps
             return False
-        self.figures.taken += len(items)
+        uow.after_commit(partial(self._counted, "taken", len(items)))
         return True
 
     def _take_one(self, uow: UnitOfWork, item: EvidenceItem) -> None:
@@ -158,12 +160,12 @@ class EvidenceIntake:
             with uow.attempt():
                 self._apply(uow, item)
                 self._keep(uow, item)
-            self.figures.taken += 1
+            uow.after_commit(partial(self._counted, "taken"))
         except StorageFailed:
             raise  # none of them can be taken now, and no record is to blame
         except Exception as error:
             # The top of what one record may do: a poisoned one must not keep its neighbours from being acked.
-            self.figures.dead_letters += 1
+            uow.after_commit(partial(self._counted, "dead_letters"))
             log.exception("evidence_put_aside", host_id=item.host_id, kind=record.kind.name, error=str(error)[:300])
             self._put_aside(uow, item, error)
 
@@ -295,7 +297,7 @@ class EvidenceIntake:
         self._count_gap(uow, host_id, gap)
 
     def _count_gap(self, uow: UnitOfWork, host_id: HostId, gap: Gap) -> None:
-        self.figures.gaps += Intervals.of(gap.ranges).count
+        uow.after_commit(partial(self._counted, "gaps", Intervals.of(gap.ranges).count))
         if gap.lane is Lane.TELEMETRY:
             uow.after_commit(lambda: self._missing(host_id, gap))
 

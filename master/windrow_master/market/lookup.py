@@ -40,6 +40,11 @@ def open_of(uow: UnitOfWork, cluster_id: ClusterId) -> Rental | None:
     return next(iter(uow[RentalRepository].live_of_cluster(cluster_id)), None)
 
 
+def has_none(uow: UnitOfWork, cluster_id: ClusterId) -> None:
+    """There is no rental yet of a cluster whose id was minted now: nobody need ask the database."""
+    uow[RentalRepository].has_none(cluster_id)
+
+
 def charged(uow: UnitOfWork, cluster_id: ClusterId) -> Microcents:
     """The charges of a cluster so far, for all its rentals together."""
     return Microcents(sum(rental.charged for rental in uow[RentalRepository].of_cluster(cluster_id)))

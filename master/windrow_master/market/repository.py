@@ -37,9 +37,11 @@ _ASKS_OF: Final = ByKey(select(asks), asks.c.account_id, lambda row: _ask(row), 
 _ADD_RENTAL: Final = Made(insert(rentals), rentals.c.keys(), is_late=True)
 _GET_RENTAL: Final = Found(select(rentals).where(rentals.c.rental_id == bindparam("wanted")), lambda row: _rental(row))
 _SAVE_RENTAL: Final = Made(update(rentals).where(rentals.c.rental_id == bindparam("was_id")), settable(rentals))
-_RENTALS_OF_CLUSTER: Final = Found(
-    select(rentals).where(rentals.c.cluster_id == bindparam("wanted")),
+_RENTALS_OF_CLUSTER: Final = ByKey(
+    select(rentals),
+    rentals.c.cluster_id,
     lambda row: _rental(row),
+    attrgetter("cluster_id"),
     attrgetter("rental_id"),
 )
 _LIVE: Final = Found(
@@ -156,7 +158,11 @@ class RentalRepository(Repository):
 
     def add(self, rental: Rental) -> None:
         """Add a rental; its id must be new."""
-        _ADD_RENTAL.run(self._connection, _rental_values(rental))
+        _RENTALS_OF_CLUSTER.insert(self._connection, _ADD_RENTAL, _rental_values(rental), rental)
+
+    def has_none(self, cluster_id: ClusterId) -> None:
+        """There is no rental yet of a cluster whose id was minted now."""
+        _RENTALS_OF_CLUSTER.note(self._connection, cluster_id, [])
 
     def save(self, rental: Rental) -> None:
         """Write a rental as it is now."""
@@ -168,7 +174,7 @@ class RentalRepository(Repository):
 
     def of_cluster(self, cluster_id: ClusterId) -> Sequence[Rental]:
         """The rentals of a cluster, one for each time that it was started, the first one first."""
-        return _RENTALS_OF_CLUSTER.all(self._connection, {"wanted": cluster_id})
+        return _RENTALS_OF_CLUSTER.of(self._connection, cluster_id)
 
     def live(self) -> Sequence[Rental]:
         """Return the open rentals, oldest first."""

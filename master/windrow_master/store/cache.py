@@ -1,7 +1,11 @@
 """Remembers within one transaction what was read, and holds writes back until something may look for them.
 
     select ─▶ answered before, and no row of it was written since? ─▶ the same answer
-    write  ─▶ held back ─▶ such a row is read or changed, a part or the function ends ─▶ one executemany each
+    write  ─▶ held back ─▶ such a row is read or changed, or the transaction ends ─▶ one executemany each
+
+Several functions may share a transaction, of which each may fail alone. As long as nothing that one of them wrote has
+gone to the database, it is undone by forgetting what it holds. Before the first that goes, what those before it hold
+is sent, and a savepoint begins.
 
 Most selects are about rows in which one column has one of a few values. A write of a row in which it has another one
 changes nothing of their answers, and may wait until they are answered.
@@ -11,7 +15,7 @@ reads before the commit.
 """
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -80,6 +84,11 @@ class Cache:
     _writes: dict[str, int] = field(default_factory=dict)
     """By table, how many statements hold rows back."""
     _late_rows: int = 0
+    _begin: Callable[[], None] | None = None
+    """Begins the savepoint of the function that runs; None: it has begun, or there is to be none."""
+    _before: dict[Write, int] = field(default_factory=dict)
+    """As long as there is `_begin`: how many of the first rows of a statement are of functions before this one."""
+    _sends_before: bool = False
     _failed: BaseException | None = None
     """What rows that were held back met: they are lost, so nothing may be kept without undoing what went with them."""
 
@@ -96,7 +105,13 @@ class Cache:
         if rows is None:
             rows = self.late[write] = []
             self._writes[table] = self._writes.get(table, 0) + 1
-        rows.append((row, numbered))
+        if self._sends_before:  # what such a row brings with it is of the same function
+            place = self._before.get(write, 0)
+            rows.insert(place, (row, numbered))
+            self._before[write] = place + 1
+            self._summaries_end(write)
+        else:
+            rows.append((row, numbered))
         self._late_rows += 1
         if self._late_rows > LATE_MAX:
             self.flush(connection)
@@ -104,23 +119,86 @@ class Cache:
     def flush(self, connection: Connection, tables: frozenset[str] | None = None) -> None:
         """Send the rows that are held back for these tables, and for those that they refer to; None: all. Raises what
         that meets, and the same again until it is undone, whoever has passed over it."""
-        if self._failed is not None:
-            raise self._failed
+        self.check()
         if not self.late:
             return
         wanted = None if tables is None else _with_above(tables)
-        while ready := [one for one in self.late if wanted is None or one.table in wanted]:
+        if self._begin is not None and not self._sends_before and self._has_own(wanted):
+            self.start(connection)
+        self._send(connection, wanted)
+
+    def check(self) -> None:
+        """Raise what rows met that were sent."""
+        if self._failed is not None:
+            raise self._failed
+
+    def may_fail_alone(self, begin: Callable[[], None]) -> None:
+        """A function begins. begin: called once, before the first of its writes goes to the database."""
+        self._begin, self._before = begin, {one: len(rows) for one, rows in self.late.items()}
+
+    def start(self, connection: Connection) -> None:
+        """Something that the function writes goes to the database now. Raises as `flush`."""
+        if self._begin is None:
+            return
+        self.check()
+        self._send(connection, None)
+        begin, self._begin = self._begin, None
+        begin()
+
+    def ends_well(self) -> None:
+        """The function has ended: what it holds is sent with what others do."""
+        self._begin = None
+
+    def drop_own(self) -> None:
+        """The function has failed before anything of it went to the database: forget what it holds."""
+        for write, rows in list(self.late.items()):
+            del rows[self._before.get(write, 0) :]
+            if not rows:
+                self._forget_write(write)
+        self._held.clear()
+        self._late_rows = sum(map(len, self.late.values()))
+        self._begin = None
+        self.forget()
+
+    def _has_own(self, wanted: frozenset[str] | None) -> bool:
+        before = self._before
+        return any(
+            len(rows) > before.get(one, 0) for one, rows in self.late.items() if wanted is None or one.table in wanted
+        )
+
+    def _send(self, connection: Connection, wanted: frozenset[str] | None) -> None:
+        """Send what is held for these tables: of functions before this one alone, as long as this has not started."""
+        is_before = self._begin is not None
+        held: Mapping[Write, Any] = self._before if is_before else self.late
+        while ready := [one for one in held if wanted is None or one.table in wanted]:
             first = min(ready, key=lambda one: len(_above(one.table)))  # what others refer to comes before them
-            rows = self.late.pop(first)
-            self._writes[first.table] -= 1
-            self._late_rows -= len(rows)
-            for column in _columns(first.table):
-                self._held.pop((first, column), None)
+            rows = self._taken(first, self._before.pop(first) if is_before else len(self.late[first]))
+            was, self._sends_before = self._sends_before, is_before
             try:
                 first.send(connection, rows)
             except BaseException as error:
                 self._failed = error
                 raise
+            finally:
+                self._sends_before = was
+
+    def _taken(self, write: Write, count: int) -> list[tuple[Bound, Numbered | None]]:
+        """The first rows of a statement, which are held no longer."""
+        rows = self.late[write]
+        found, rows[:count] = rows[:count], []
+        if not rows:
+            self._forget_write(write)
+        self._late_rows -= len(found)
+        self._summaries_end(write)
+        return found
+
+    def _forget_write(self, write: Write) -> None:
+        del self.late[write]
+        self._writes[write.table] -= 1
+
+    def _summaries_end(self, write: Write) -> None:
+        for column in _columns(write.table):
+            self._held.pop((write, column), None)
 
     def flush_about(self, connection: Connection, about: About) -> None:
         """Send them where one of them may be among these."""
@@ -241,7 +319,10 @@ def _runs(connection: Connection, _cursor: object, statement: str, *_: object) -
     if statement.startswith("DELETE"):
         tables = tables.union(*map(below, tables))
     found.flush(connection, tables)
-    if not statement.startswith("SELECT") or " FOR " in statement:
+    is_read = statement.startswith("SELECT")
+    if not is_read:
+        found.start(connection)
+    if not is_read or " FOR " in statement:
         found.forget()
 
 

@@ -5,6 +5,7 @@ machine; a cluster needs fifty. The text and the conversion of values are SQLAlc
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Generic, TypeVar
 
@@ -90,6 +91,28 @@ def say(connection: Connection, words: str) -> None:
     _cursor(connection, words, ())
 
 
+class TransactionState(Enum):
+    """The state of a transaction, which some errors change, whoever passes over them."""
+
+    OPEN = "open"
+    FAILED = "failed"
+    """Nothing can be done but to undo it, or a part of it."""
+    ENDED = "ended"
+
+
+def state_of(connection: Connection) -> TransactionState:
+    """Return the state of the transaction on this connection."""
+    if connection.invalidated:
+        return TransactionState.ENDED
+    driver: Any = connection.connection.driver_connection
+    if connection.dialect.name == SQLITE:
+        return TransactionState.OPEN if driver.in_transaction else TransactionState.ENDED
+    return _OF_POSTGRESQL.get(driver.info.transaction_status.name, TransactionState.ENDED)
+
+
+_OF_POSTGRESQL: Final = {"INTRANS": TransactionState.OPEN, "INERROR": TransactionState.FAILED}
+
+
 FEW: Final = 8
 """Values that one statement asks for at once: with the same text each time it stays prepared."""
 MANY: Final = 64
@@ -166,6 +189,7 @@ class Made:
 
     def _wrote(self, connection: Connection, form: "_Form", cache: Cache, rows: Sequence[Any]) -> None:
         """Before it runs for these rows: send what has to come first, and forget what it makes wrong."""
+        cache.start(connection)
         if isinstance(self._statement, Delete):
             cache.flush(connection, form.tables | form.changed)
             cache.forget(form.changed)
@@ -269,7 +293,7 @@ class Found(Generic[T]):
 
     def all(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """Every row's value, in their order."""
-        return self._sorted(self._all(connection, values, skips=False))
+        return self.sorted(self._all(connection, values, skips=False))
 
     def of_few(self, connection: Connection, keys: Sequence[K], key: Callable[[T], K]) -> dict[K, list[T]]:
         """The values of a select about one of few, for all of these keys: by the key of each, in their order."""
@@ -281,9 +305,10 @@ class Found(Generic[T]):
 
     def readable(self, connection: Connection, values: Mapping[str, Any] = _NOTHING) -> list[T]:
         """The same for a loop over all rows: those that cannot be read are passed over, and operators are told."""
-        return self._sorted(self._all(connection, values, skips=True))
+        return self.sorted(self._all(connection, values, skips=True))
 
-    def _sorted(self, found: list[T]) -> list[T]:
+    def sorted(self, found: list[T]) -> list[T]:
+        """These, in their order."""
         if self._by is not None and len(found) > 1:
             found.sort(key=self._by)
         return found
@@ -334,7 +359,7 @@ class Found(Generic[T]):
         if cache is not None:
             form.flushed(connection, cache, bound)
         found, is_whole = self._read(connection, form, bound, skips=skips)
-        return self._sorted(found), is_whole
+        return self.sorted(found), is_whole
 
     def one(self, connection: Connection, values: Mapping[str, Any]) -> T | None:
         """The value of the one row of a select by a key, or None."""
@@ -408,6 +433,15 @@ class ByKey(Generic[T]):
         cache = cache_of(connection)
         if cache is not None and cache.holds:
             self._remember(cache, key, rows)
+
+    def insert(self, connection: Connection, made: Made, values: Mapping[str, Any], row: T) -> None:
+        """Run an insert of the row that has this value. Where the others with its key are known, it is known with
+        them: who asks for these need not have it sent first."""
+        key = self._key(row)
+        known = self.known(connection, key)
+        made.run(connection, values)
+        if known is not None:
+            self.note(connection, key, self._found.sorted([*known, row]))
 
     def _remember(self, cache: Cache, key: str, rows: list[T]) -> None:
         cache.remember((self, key), (), rows, (self._table, self._column, (key,)))

@@ -1,7 +1,11 @@
-"""The store: runs plain functions in savepoints, commits many at a time, and answers only after the commit.
+"""The store: runs plain functions one after the other, commits many at a time, and answers only after the commit.
 
-write(fn) ──▶ pending ──▶ one transaction: SAVEPOINT fn1, SAVEPOINT fn2, ... ──▶ COMMIT (one fsync) ──▶ futures
-              (bounded)   a function that raises rolls back alone               fails: all of them StorageFailed
+write(fn) ──▶ pending ──▶ one transaction: fn1, fn2, ..., what they hold back ──▶ COMMIT (one fsync) ──▶ futures
+              (bounded)   a function that raises is undone alone                fails: all of them StorageFailed
+
+What functions hold back (cache.py) is sent together at the end. Where the database refuses it, it does not say whose it
+was: the transaction is undone, and the functions run again, each in a savepoint in which all that it writes is sent.
+So a function may run several times, and does nothing but by its unit of work.
 """
 
 import asyncio
@@ -16,7 +20,7 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.cache import cache_of, cached, watch
+from windrow_master.store.cache import Cache, cache_of, cached, watch
 from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -25,8 +29,9 @@ from windrow_master.store.messages import Messages
 from windrow_master.store.migrate import upgrade
 from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
+from windrow_master.store.prepared import TransactionState, state_of
 from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
-from windrow_master.store.unit import ORIGIN, Part, UnitOfWork
+from windrow_master.store.unit import ENDED, ORIGIN, LatePart, NotAlone, Part, UnitOfWork
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import (
     DeadlineExceeded,
@@ -351,10 +356,17 @@ class Store:
             self.figures.pending = len(self._pending)
 
     def _transact_in_room(self, jobs: list[_Job]) -> None:
-        """Run the same again, as long as it finds the disk full and there is space to give away."""
+        """Run the same again, as long as it finds the disk full and there is space to give away; and once each job by
+        itself, where one of them failed and it is not known which."""
+        is_shared = len(jobs) > 1
         while True:
             try:
-                return self._transact(jobs)
+                return self._transact(jobs, is_shared)
+            except NotAlone as error:
+                is_shared = False
+                log.info(
+                    "commit_one_by_one", count=len(jobs), error=_reason(error.__cause__ or error.__context__ or error)
+                )
             except DBAPIError as error:
                 if not _is_full(error) or self._disk_space is None or not self._disk_space.spend():
                     raise
@@ -362,20 +374,25 @@ class Store:
             for job in jobs:
                 job.unit, job.result, job.error = None, None, None
 
-    def _transact(self, jobs: list[_Job]) -> None:
+    def _transact(self, jobs: list[_Job], is_shared: bool) -> None:
+        """is_shared: what the jobs hold back is sent together."""
         if self._broken is not None:
             raise StorageFailed(self._broken)
         with self._engines.writer.connect() as connection, cached(connection):
             transaction = connection.begin()
             try:
                 self._check_epoch(connection)
+                cache = cache_of(connection) if is_shared else None
                 # Alone in its transaction a job needs no part of its own to fail in.
                 is_alone = len(jobs) == 1
                 for job in jobs:
-                    self._run(connection, job, None if is_alone else Part(connection))
+                    part = None if is_alone else Part(connection) if cache is None else LatePart(connection, cache)
+                    self._run(connection, job, part)
                 if is_alone and jobs[0].error is not None:
                     transaction.rollback()
                     return
+                if cache is not None:
+                    _send(connection, cache)
                 self._end(transaction)
             except BaseException:
                 self._chain.value = None
@@ -412,10 +429,14 @@ class Store:
         unit.origin = job.origin
         try:
             job.result = job.function(unit)
-            if (cache := cache_of(connection)) is not None:
-                cache.flush(connection)
+            if state_of(connection) is not TransactionState.OPEN:  # a job may have passed over the error that ended it
+                raise StorageFailed(ENDED)
+            if part is None:
+                unit.flush()
+            else:
+                part.keep()
         except Exception as error:
-            if isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error) or is_damage(error)):
+            if _is_of_all(error):
                 raise
             # Where the database has thrown the whole transaction away this raises, and all jobs fail with it.
             if part is not None:
@@ -423,8 +444,6 @@ class Store:
             self._chain.value = chain
             job.error = _told(error)
             return
-        if part is not None:
-            part.keep()
         job.unit = unit
 
     def _fail(self, jobs: list[_Job], error: BaseException) -> None:
@@ -438,6 +457,16 @@ class Store:
         for job in jobs:
             job.unit, job.result = None, None
             job.error = job.error or failure
+
+
+def _send(connection: Connection, cache: Cache) -> None:
+    """Send what the functions of a transaction hold back. Raises NotAlone where some of it is refused."""
+    try:
+        cache.flush(connection)
+    except Exception as error:
+        if _is_of_all(error) or state_of(connection) is TransactionState.ENDED:
+            raise
+        raise NotAlone from error
 
 
 def _last_ns(engines: Engines) -> int | None:
@@ -473,6 +502,11 @@ def _is_full(error: DBAPIError) -> bool:
     if isinstance(code, int):
         return code & 0xFF == SQLITE_FULL or code == SQLITE_IOERR_SHMSIZE
     return getattr(error.orig, "sqlstate", None) == POSTGRESQL_DISK_FULL
+
+
+def _is_of_all(error: BaseException) -> bool:
+    """Return whether it is an error of the whole transaction, whichever function met it."""
+    return isinstance(error, DBAPIError) and (_is_disk_error(error) or _is_full(error) or is_damage(error))
 
 
 def _is_disk_error(error: DBAPIError) -> bool:

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
 
-from windrow_master.store.cache import cache_of
+from windrow_master.store.cache import Cache, cache_of
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
-from windrow_master.store.prepared import say
+from windrow_master.store.prepared import TransactionState, say, state_of
 from windrow_master.store.repository import (
     AuditRepository,
     ChainHead,
@@ -42,6 +42,13 @@ DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, Pendi
 """Errors that the database itself meets, whatever was asked of it."""
 
 
+ENDED: Final = "The database has ended the transaction. Nothing was changed."
+
+
+class NotAlone(Exception):
+    """A function that failed cannot be undone without those before it in its transaction."""
+
+
 class Part:
     """A part of a transaction that may fail alone. SQLAlchemy's own costs three times as much, and runs per record."""
 
@@ -51,6 +58,7 @@ class Part:
         """Begin it, after all that was asked for before."""
         self._connection, self._cache = connection, cache_of(connection)
         if self._cache is not None:
+            self._cache.start(connection)
             self._cache.flush(connection)
         say(connection, "SAVEPOINT part")
 
@@ -70,7 +78,39 @@ class Part:
             say(self._connection, "RELEASE SAVEPOINT part")
         except (DBAPIError, PendingRollbackError) as error:
             self._connection.invalidate()
-            raise StorageFailed("The database has ended the transaction. Nothing was changed.") from error
+            raise StorageFailed(ENDED) from error
+
+
+class LatePart(Part):
+    """The part of one of the functions that share a transaction: it begins with the first of its writes that goes to
+    the database, and leaves what it holds back to be sent with what the others do."""
+
+    __slots__ = ("_is_begun", "_shared")
+
+    def __init__(self, connection: Connection, shared: Cache) -> None:
+        self._connection, self._cache, self._shared, self._is_begun = connection, shared, shared, False
+        shared.may_fail_alone(self._begin)
+
+    def _begin(self) -> None:
+        say(self._connection, "SAVEPOINT part")
+        self._is_begun = True
+
+    def keep(self) -> None:
+        """End it. Raises what those of its writes met that went to the database."""
+        self._shared.check()
+        self._shared.ends_well()
+        if self._is_begun:
+            say(self._connection, "RELEASE SAVEPOINT part")
+
+    def undo(self) -> None:
+        """As of Part. Raises NotAlone where it takes those before it along."""
+        state = state_of(self._connection)
+        if self._is_begun or state is TransactionState.ENDED:
+            super().undo()
+        elif state is TransactionState.FAILED:
+            raise NotAlone
+        else:
+            self._shared.drop_own()
 
 
 class UnitOfWork:
