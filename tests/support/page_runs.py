@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE_S
 STEP_S: Final = 240
 HELD: Final = re.compile(r"^windrow cluster forward ")
 """Commands that go on until Ctrl-C: they have worked once they say where to go."""
-SOON: Final = re.compile(r"^windrow checkpoint save ")
+SOON: Final = re.compile(r"^windrow (checkpoint|volume) save ")
 """Commands for which a program has to have done something first: a reader who is too early types them again."""
 CARD: Final = re.compile(r"--gpu ")
 IMAGE: Final = re.compile(r"--image ")
