@@ -95,7 +95,7 @@ class Resources:
     gpus: Annotated[int, Spec(least=0, most=GPUS_MAX, text="Whole GPUs, or slices of the profile `slice`")] = 0
     gpu_model: Annotated[str | None, Spec(chars=64, text="Such as H100")] = None
     gpu_memory_bytes: Annotated[Bytes | None, Spec(least=1, most=BYTES_MAX, text="Of each GPU, at least")] = None
-    cpus: Annotated[int, Spec(least=1, most=CPUS_MAX, flag="--cpus", text="Number of processors")] = 1
+    cpus: Annotated[int, Spec(least=1, most=CPUS_MAX, flag="--cpus", text="Number of CPUs")] = 1
     memory_bytes: Annotated[
         Bytes | None,
         Spec(least=1, most=BYTES_MAX, flag="--memory", text="Main memory", help="Main memory, for example 8GB."),

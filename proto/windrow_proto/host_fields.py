@@ -13,7 +13,7 @@ class HostGroup(StrEnum):
     """The subject of a field; the headings of a host's page, in their order."""
 
     MACHINE = "Machine"
-    PROCESSORS = "Processors and memory"
+    PROCESSORS = "CPUs and memory"
     DISK = "Disk and network"
     CONTAINERS = "Containers"
 
@@ -52,7 +52,7 @@ HOST_FIELDS: Final[tuple[HostField, ...]] = (
     HostField("cpu_max_mhz", _P, "Highest clock", "cpufreq/cpuinfo_max_freq", "MHz"),
     HostField("cpu_flags", _P, "Instructions", "/proc/cpuinfo", otel="host.cpu.features"),
     HostField("numa_nodes", _P, "NUMA nodes", "/sys/devices/system/node", "1"),
-    HostField("numa_cpus", _P, "Processors of each", "/sys/devices/system/node/node*/cpulist"),
+    HostField("numa_cpus", _P, "CPUs of each", "/sys/devices/system/node/node*/cpulist"),
     HostField("swap_bytes", _P, "Swap", "/proc/meminfo", "By"),
     HostField("hugepages_bytes", _P, "Set aside as huge pages", "/proc/meminfo", "By"),
     HostField("disk_type", _D, "File system of the data", "/proc/self/mountinfo"),

@@ -37,7 +37,7 @@ COMMON: Final = (
     Field("gpus", "whole", least=0, most=64),
     Field("gpu_model", "text"),
     Field("gpu_memory_bytes", "size"),
-    Field("cpus", "whole", default=1, flag="--cpus", help="Number of processors.", least=1, most=4096),
+    Field("cpus", "whole", default=1, flag="--cpus", help="Number of CPUs.", least=1, most=4096),
     Field("memory_bytes", "size", flag="--memory", help="Main memory, for example 8GB."),
     Field("slice", "text", flag="--slice", help="A slice of a GPU by its profile: 1g.10gb (with --gpu)."),
     Field("image", "text", flag="--image", help="Container image; default: a plain process on your own host, elsewhere the host's default image."),

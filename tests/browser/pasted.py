@@ -16,7 +16,7 @@ async def paste_and_run(page: Page, cli: Mapping[str, Any], resource: str, statu
     await page.goto(f"{cli['url']}/route#token={cli['token']}")
     await page.get_by_label("Program").fill(PROGRAM)
     await page.get_by_label("GPUs").fill("0")
-    await page.get_by_label("Hours it runs").fill("0.1")
+    await page.get_by_label("Run time, hours").fill("0.1")
     await page.get_by_label("Cost limit, USD").fill("5")
     place = page.get_by_role("region", name="Places").get_by_role("listitem").filter(has_text=f"resource/{resource}")
     await expect(place).to_contain_text("your own machine")

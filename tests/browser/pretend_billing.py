@@ -12,7 +12,7 @@ from windrow_proto.units import DAY, parse_time
 NAMES = {
     "machine": (("cluster_1", "training <b>run</b>"), ("cluster_2", "notebook")),
     "job": (("job_1", "nightly"), (None, "Machines without a job")),
-    "gpu": (("h100", "h100"), ("cpu", "Processors")),
+    "gpu": (("h100", "h100"), ("cpu", "CPUs")),
     "person": (("user_1", "ada"), ("service_1", "ci")),
     "project": (("account_1", "first account"), ("account_2", "another account")),
     "host": (("host_1", "rack7-node1"), ("host_2", "rack7-node2")),

@@ -16,6 +16,7 @@ from tests.browser.busy_market import BusyMarket, busy_market
 from tests.browser.chromium import find_chromium
 from tests.browser.running import started
 from tests.support.people import Person
+from tests.waiting import poll_async
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 HOSTS = 50
@@ -65,9 +66,16 @@ async def of_the_fleet(browser: Browser, market: BusyMarket) -> None:
         await page.get_by_role("tab", name="Charts").click()
         await page.get_by_role("radio", name="5 min").locator("xpath=following-sibling::label").first.click()
         await keep(page, "host")
-        await page.goto(f"{market.operator.url}/health")
-        await page.get_by_role("row").filter(has_text="Degraded").get_by_role("link").first.click()
+        host_id = await poll_async(lambda: degraded(market), what="a host is degraded")
+        await page.goto(f"{market.operator.url}/hosts/{host_id}")
+        await expect(page.get_by_text("What to do").first).to_be_visible()
         await keep(page, "host-degraded", 4_000)
+
+
+def degraded(market: BusyMarket) -> str | None:
+    """The id of a host that is degraded; None: there is none yet."""
+    with market.operator.client() as api:
+        return next((str(one["id"]) for one in api.items("/hosts") if one["headline"] == "degraded"), None)
 
 
 async def of_a_run(browser: Browser, market: BusyMarket) -> None:

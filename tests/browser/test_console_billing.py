@@ -26,7 +26,7 @@ async def test_the_months_spend_is_one_click_away(page: Page, pretend: Pretend) 
     await page.get_by_role("link", name="Usage & billing").click()
     main = page.get_by_role("main")
     await expect(main.get_by_test_id("spent")).to_contain_text("so far")
-    for words in ("forecast to the month's end", "limit a month", "held now", "balance", "empty in", "is passed"):
+    for words in ("forecast to the month's end", "limit a month", "reserved now", "balance", "empty in", "is passed"):
         await expect(main).to_contain_text(words)
     await expect(main.get_by_role("img", name=re.compile(r"^By day: \d{4}-"))).to_be_visible()
     await expect(main.get_by_role("img", name=re.compile(r"so far, forecast [\d.]+, limit [\d.]+ CRD"))).to_be_visible()

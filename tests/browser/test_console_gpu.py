@@ -105,7 +105,7 @@ async def test_a_host_says_how_far_one_can_rely_on_it_and_why_nobody_rents_it(pa
     await signed_in(page, served, f"/hosts/{host_id}")
     await expect(page.get_by_role("region", name="Reliability")).to_contain_text("0.987")
     why = page.get_by_role("region", name="Why is it not rented?")
-    await expect(why).to_contain_text("GPU 0, GPU 1, GPU 2, GPU 3, GPU 4, GPU 5, GPU 6, GPU 7, processors")
+    await expect(why).to_contain_text("GPU 0, GPU 1, GPU 2, GPU 3, GPU 4, GPU 5, GPU 6, GPU 7, CPUs")
     await expect(why.get_by_text("Nobody rented in its tier")).to_have_count(1)
 
 

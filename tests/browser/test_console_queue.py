@@ -55,7 +55,7 @@ async def test_who_only_looks_changes_nothing_in_the_queue(page: Page, pretend: 
     await expect(page.get_by_role("link", name="train-resnet")).to_be_visible()
     await expect(page.get_by_role("button", name="Change")).to_have_count(0)
     await page.get_by_role("tab", name="Shares").click()
-    await expect(page.get_by_role("img", name="21% held now, of 10% guaranteed and 30% at most")).to_be_visible()
+    await expect(page.get_by_role("img", name="21% in use, of 10% guaranteed and 30% at most")).to_be_visible()
     await expect(page.get_by_role("button", name="Edit")).to_have_count(0)
 
 

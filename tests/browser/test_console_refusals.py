@@ -42,10 +42,10 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
     thrown = await enter(page, market)
     await page.goto(f"{market.cli['url']}/clusters/new")
     await page.get_by_role("textbox", name="Command").fill("echo")
-    await page.get_by_role("textbox", name="Processors").fill("1000")
+    await page.get_by_role("textbox", name="CPUs").fill("1000")
     plan = page.get_by_test_id("plan")
     await expect(plan).to_contain_text("No host fits")
-    await expect(plan).to_contain_text(re.compile(r"too few processors \(\d+ in all, you ask for 1000\)"))
+    await expect(plan).to_contain_text(re.compile(r"too few CPUs \(\d+ in all, you ask for 1000\)"))
     refused = plan.get_by_test_id("refusal")  # three lines: what, why, what would fit
     await expect(refused.locator("p, li")).to_have_count(3)
     await page.get_by_role("button", name="Create machine").click()
@@ -55,7 +55,7 @@ async def test_a_cluster_that_cannot_fit_says_why_and_what_would(page: Page, mar
     await expect(page.get_by_role("navigation", name="Screens")).to_be_visible()
     await page.get_by_role("button", name=re.compile(r"Change the request: Fits on .+ instead of 1000")).click()
     await expect(plan.get_by_text("Fits", exact=True)).to_be_visible()
-    await expect(page.get_by_role("textbox", name="Processors")).not_to_have_value("1000")
+    await expect(page.get_by_role("textbox", name="CPUs")).not_to_have_value("1000")
     assert thrown == []
 
 

@@ -26,7 +26,7 @@ async def test_places_are_ranked_while_a_program_is_typed_and_the_best_leads_to_
     await expect(places.first).to_contain_text("resource/lab")
 
     await page.get_by_label("Program").fill("import torch\nbatch_size = 12\n")
-    await page.get_by_label("Hours it runs").fill("3")
+    await page.get_by_label("Run time, hours").fill("3")
 
     await expect(page.get_by_role("region", name="What the program says")).to_contain_text("pytorch line 1, high")
     await expect(places.first).to_contain_text("No cost")
@@ -57,12 +57,12 @@ async def test_a_field_that_is_no_number_says_so_and_a_program_that_is_no_python
 ) -> None:
     served = pretend()
     await signed_in(page, served, "/route")
-    await page.get_by_label("Hours it runs").fill("soon")
+    await page.get_by_label("Run time, hours").fill("soon")
     await expect(page.get_by_text("Hours, such as 3 or 0.5")).to_be_visible()
-    await page.get_by_label("Hours it runs").fill("2")
+    await page.get_by_label("Run time, hours").fill("2")
     await page.get_by_label("Program").fill("def train(:")
     await expect(page.get_by_text("from your requirements only")).to_be_visible()
-    await page.get_by_label("Which GPU").fill("quantum")
+    await page.get_by_label("GPU model").fill("quantum")
     await expect(page.get_by_text("There is no GPU 'quantum'")).to_be_visible()
 
 

@@ -81,7 +81,7 @@ async def test_a_host_without_a_gpu_has_a_row_and_a_page_without_what_is_absent(
     await expect(page.get_by_role("img", name=re.compile(r"^CPU\. CPU: now \d+%"))).to_be_visible()
     await expect(page.get_by_text("Not reported by this hardware, or not yet: Disk.")).to_be_visible()
     await page.get_by_role("tab", name="Hardware").click()
-    await expect(page.locator("dt", has_text="Processor").first).to_be_visible()
+    await expect(page.locator("dt", has_text="CPUs").first).to_be_visible()
     await expect(page.locator("dt", has_text="GPU driver")).to_have_count(0)
 
 

@@ -31,7 +31,7 @@ async def test_what_a_cluster_uses_is_drawn_once_it_was_measured(page: Page, pre
     await expect(panel).to_contain_text("kept for 4 days, means of minutes and hours for 30 days, nothing longer")
 
     served.world.unmeasured.clear()
-    await expect(panel.get_by_role("img", name=re.compile(r"^Processors in use\. Processors: now \d"))).to_be_visible()
+    await expect(panel.get_by_role("img", name=re.compile(r"^CPUs in use\. CPUs: now \d"))).to_be_visible()
     network = re.compile(r"^Network\. Received: now [\d.]+ MiB.s, .*; Sent: now ")
     await expect(panel.get_by_role("img", name=network)).to_be_visible()
     await expect(panel.get_by_role("img")).to_have_count(5)

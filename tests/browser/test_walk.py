@@ -80,7 +80,6 @@ async def _walked(browser: Browser, people: tuple[Person, ...], axe: str | None,
         async with walking(browser, person, axe, most, judged) as walk:
             await walk.run()
         faults += walk.faults
-        told = f"{person.name}: {walk.opened.total()} pages of {len(walk.opened)} shapes"
-        print(told, *walk.faults, sep="\n  ", flush=True)
+        print(f"{person.name}: {walk.opened.total()} pages of {len(walk.opened)} shapes", flush=True)
         faults += [f"{person.name} never came to {shape}" for shape in PLACES if not walk.opened[shape]]
     assert not faults, "\n".join(dict.fromkeys(faults))

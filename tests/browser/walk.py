@@ -82,7 +82,9 @@ class Walk:
                 todo += await self._links()
 
     def _note(self, fault: str) -> None:
+        """Keep a fault, and say it now: a walk takes an hour."""
         self.faults.append(f"{self.person.name} at {self.page.url.removeprefix(self.person.url)}: {fault}")
+        print(self.faults[-1], flush=True)
 
     def _listen(self) -> None:
         def asked(request: Request) -> None:

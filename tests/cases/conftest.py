@@ -13,7 +13,6 @@ import pytest
 from bench._cards import cards as made_cards
 from bench._cards import why_none
 from tests.cases import IS_LONG
-from tests.cases.rows import LATER
 from tests.fake_nvml.build import FakeNvml
 from tests.services import found
 from tests.support.images import Images
@@ -29,16 +28,13 @@ JOBS_OVER = ("Succeeded", "Failed", "Cancelled", "Lost")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long ones out, and expect those to fail whose capability is not there yet."""
+    """Leave the long ones out."""
     left_out = []
     for item in items:
         if "/tests/cases/" not in str(item.path):
             continue
-        rows = [str(row) for marker in item.iter_markers("case") for row in marker.args]
-        for row in rows:
-            if row in LATER:
-                item.add_marker(pytest.mark.xfail(reason=LATER[row], strict=True))
-        if rows and not IS_LONG and item.get_closest_marker("quick") is None:
+        is_case = item.get_closest_marker("case") is not None
+        if is_case and not IS_LONG and item.get_closest_marker("quick") is None:
             left_out.append(item)
     if left_out:
         config.hook.pytest_deselected(items=left_out)

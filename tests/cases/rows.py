@@ -46,7 +46,3 @@ def _read(name: str) -> tuple[Row, ...]:
 
 
 ROWS: Final = {row.id: row for row in (*_read("bug_reports.tsv"), *_read("mission_faults.tsv"))}
-LATER: Final[dict[str, str]] = {
-    "M-8": "the processors of a host are one slot, without a price of their own beside a GPU; many slots come later",
-}
-"""Rows that a later capability brings: their tests are expected to fail, for the reason given here."""

@@ -62,7 +62,7 @@ def test_a_cluster_is_shown_with_what_was_asked_its_times_its_limits_and_its_own
 
     assert shown["Command"] == "sh -c 'echo up; sleep 600'"
     assert (shown["Kind"], shown["Account"]) == ("box", lasting["account_id"])
-    assert (shown["GPUs"], shown["Processors"]) == ("1 x any GPU", "1")
+    assert (shown["GPUs"], shown["CPUs"]) == ("1 x any GPU", "1")
     assert shown["Longest running time"] == "3600 s" and shown["Ends"].startswith("at ")
     assert shown["Created"] == lasting["created_at"] and shown["Started"]
 
@@ -86,7 +86,7 @@ def test_a_plan_that_does_not_fit_has_neither_a_price_nor_a_hold(renter: Renter)
 
     assert done.returncode == NO_CAPACITY
     assert "None" not in done.stdout + done.stderr and "per hour;" not in done.stderr
-    assert "4000 processors" in done.stderr
+    assert "4000 CPUs" in done.stderr
 
 
 @pytest.mark.case("M-14")

@@ -42,6 +42,6 @@ def test_ten_machines_run_on_one_host_and_the_one_that_does_not_fit_hears_why() 
         assert (offer["free"], offer["total"], offer["hosts"]) == (1, 1, 1)
         with pytest.raises(ApiProblem) as refused:
             renter.create("true", cpus=7, until="")
-        assert "too few processors (6 free, you ask for 7)" in str(refused.value)
+        assert "too few CPUs (6 free, you ask for 7)" in str(refused.value)
         renter.delete(ids[0])
         assert renter.create("sleep", "600", cpus=7)["phase"] == "Running"

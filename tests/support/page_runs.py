@@ -26,7 +26,7 @@ from tests.waiting import PATIENCE_S
 STEP_S: Final = 240
 HELD: Final = re.compile(r"^windrow cluster forward ")
 """Commands that go on until Ctrl-C: they have worked once they say where to go."""
-SOON: Final = re.compile(r"^windrow checkpoint save ")
+SOON: Final = re.compile(r"^windrow (checkpoint|volume) save ")
 """Commands for which a program has to have done something first: a reader who is too early types them again."""
 CARD: Final = re.compile(r"--gpu ")
 IMAGE: Final = re.compile(r"--image ")
@@ -45,6 +45,8 @@ RECORD: Final = {"resource_id": "lab-a100-01", "resource_type": "on-premise", "c
 INTENT: Final = {"task_name": "Training", "compute_preference": "cloud", "constraints": {"required_gpu_count": 8}}
 PRINTED_URL: Final = "http://localhost:8000"
 """As `windrow up` listens on a machine where nobody else does."""
+PRINTED_HOST: Final = "rack-7"
+"""For which this market's own host stands."""
 WORK: Final = """\
 import os, time
 
@@ -160,7 +162,10 @@ class Reader:
         if HELD.match(step.text):
             self._hold(step)
             return
-        words = ["sh", "-c", step.text.replace(PRINTED_URL, self.environment["WINDROW_URL"])]
+        text = step.text.replace(PRINTED_URL, self.environment["WINDROW_URL"])
+        if PRINTED_HOST in text:
+            text = text.replace(PRINTED_HOST, self.renter.all("/hosts")[0]["name"])
+        words = ["sh", "-c", text]
         done = self._run(words)
         ends = time.monotonic() + PATIENCE_S
         while done.returncode and SOON.match(step.text) and time.monotonic() < ends:

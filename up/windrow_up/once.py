@@ -18,7 +18,7 @@ LOOK_S: Final = 0.2
 ARGV: Final = (
     "sh",
     "-c",
-    'echo "Hello from $(uname -n): $(nproc) processors, $(date -u +%FT%TZ)."; '
+    'echo "Hello from $(uname -n): $(nproc) CPUs, $(date -u +%FT%TZ)."; '
     "(nvidia-smi -L 2>/dev/null || true); i=1; while [ $i -le 3 ]; do echo step $i of 3; i=$((i+1)); sleep 1; done",
 )
 FINAL: Final = frozenset({"Deleted", "Finished", "Failed"})
@@ -102,7 +102,7 @@ class Job:
 
     def _describe(self, host: dict[str, Any]) -> None:
         gpus = ", ".join(gpu["name"] for gpu in host["gpus"]) or "no GPU"
-        self._say(f"Host: {host['name']} ({host['id']}), {host['cpu_model']}, {host['cpu_count']} processors, {gpus}")
+        self._say(f"Host: {host['name']} ({host['id']}), {host['cpu_model']}, {host['cpu_count']} CPUs, {gpus}")
         self._say(f"Tier: {host['tier']}")
         for reason in host["tier_reasons"]:
             self._say(f"  - {reason}")

@@ -15,7 +15,7 @@ def progress(host: dict[str, Any], elapsed_s: float, windrow: str) -> Iterator[s
     is_known = host["cpu_count"] is not None  # else its first inventory is on its way
     if host["link_state"] == "online" and is_known:
         gpus = len(host["gpus"])
-        parts = f"{host['cpu_count']} processors, {gpus} GPU{'' if gpus == 1 else 's'}"
+        parts = f"{host['cpu_count']} CPUs, {gpus} GPU{'' if gpus == 1 else 's'}"
         yield f"Online  {host['name']} after {elapsed_s:.1f} s: {parts}"
     for condition in host["conditions"]:
         yield f"Condition {condition['code']}  {condition['detail']} {condition['remedy']}"

@@ -176,7 +176,7 @@ function Actions({ access, ask }: { access: Access; ask: (asked: Asked) => void 
   const verb: Verb = access.drained_at ? "resume" : "drain";
   const name = nameOf(access);
   return (
-    <Group gap={6} justify="flex-end">
+    <Group gap={6} justify="flex-end" wrap="nowrap">
       {access.stop_name && isAttached(access) && (
         <Button
           variant="default"

@@ -88,10 +88,10 @@ function Condition({ alert }: { alert: WholeAlert }) {
           ["Severity", severity],
           ["Assignee", assignee],
           ["Since", when(alert.opened_at)],
-          ["Told", when(alert.fired_at)],
+          ["Fired", when(alert.fired_at)],
           ["Acknowledged", when(alert.acknowledged_at)],
           ["By", alert.acknowledged_by && <Actor key="b" actor={alert.acknowledged_by} names={names} />],
-          ["Over", when(alert.resolved_at)],
+          ["Resolved", when(alert.resolved_at)],
           ["Lasted", alert.resolved_at && took(alert.opened_at, alert.resolved_at)],
           ["Came back", alert.flaps > 1 ? `${count(alert.flaps)} times` : alert.flaps === 1 ? "once" : null],
           ["About", <Thing key="c" id={alert.cause} {...(alert.cause_name ? { name: alert.cause_name } : {})} />],
@@ -147,7 +147,7 @@ const AFFECTED: readonly Column<Row>[] = [
   {
     id: "state",
     name: "State",
-    value: (row) => (row.cleared_at ? "over" : row.held ? `now: ${row.rule_title}, told with this alert` : "now"),
+    value: (row) => (row.cleared_at ? "resolved" : row.held ? `now: ${row.rule_title}, told with this alert` : "now"),
     cell: (row) => <Cleared row={row} />,
   },
 ];
@@ -156,7 +156,7 @@ function Cleared({ row }: { row: Row }) {
   if (row.cleared_at)
     return (
       <>
-        over <When at={row.cleared_at} />
+        resolved <When at={row.cleared_at} />
       </>
     );
   return row.held ? <>now: {plain(row.rule_title)}, told with this alert</> : "now";
@@ -180,7 +180,12 @@ function Affected({ alert }: { alert: WholeAlert }) {
 const TONES: Record<string, Tone> = {
   ...{ firing: "bad", escalated: "bad", resolved: "ok", acknowledged: "busy", assigned: "busy" },
 };
-const SAID: Record<string, string> = { firing: "Told", escalated: "Told again", resolved: "Over", comment: "Comment" };
+const SAID: Record<string, string> = {
+  firing: "Fired",
+  escalated: "Sent again",
+  resolved: "Resolved",
+  comment: "Comment",
+};
 
 function History({ alert }: { alert: WholeAlert }) {
   const names = useNames();

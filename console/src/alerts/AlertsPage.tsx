@@ -97,7 +97,7 @@ const openColumns = (acts: boolean): readonly Column<Alert>[] => [
 
 const PAST_COLUMNS: readonly Column<Alert>[] = [
   ...WHAT,
-  moment("resolved", "Over", (row) => row.resolved_at),
+  moment("resolved", "Resolved", (row) => row.resolved_at),
   { id: "lasted", name: "Lasted", value: (row) => took(row.opened_at, row.resolved_at) },
   ...MORE,
 ];

@@ -29,7 +29,7 @@ export const DELIVERY_TONES: Record<Delivery["state"], Tone> = {
 
 /** Before the title of a message. */
 export const MESSAGE_WORDS: Record<InboxMessage["kind"], string> = {
-  ...{ firing: "", resolved: "Over: ", escalated: "Nobody has answered: ", test: "Test: " },
+  ...{ firing: "", resolved: "Resolved: ", escalated: "Nobody has answered: ", test: "Test: " },
 };
 export const messageTone = (message: InboxMessage): Tone =>
   message.kind === "resolved" ? "ok" : SEVERITY_TONES[message.severity];
@@ -56,7 +56,7 @@ export function silencedBy({ notes }: Pick<WholeAlert, "notes">): WholeAlert["no
 /** What keeps an alert from being told, or who looks after it, as a sentence; of a silenced one nothing. */
 export function stateWords(alert: Alert): string {
   if (alert.state === "pending") return "It does not hold for long enough yet: nobody was told.";
-  if (alert.state === "resolved") return "It is over.";
+  if (alert.state === "resolved") return "Resolved: what was wrong does not hold any more.";
   if (alert.state === "silenced") return "";
   if (alert.state === "acknowledged") return "Somebody looks after it: it is not told again.";
   return alert.severity === "page"

@@ -788,7 +788,7 @@ export interface ClusterBody {
   gpu_model?: string | null;
   /** Of each GPU, at least */
   gpu_memory_bytes?: number | null;
-  /** Number of processors */
+  /** Number of CPUs */
   cpus?: number;
   /** Main memory */
   memory_bytes?: number | null;
@@ -1895,7 +1895,7 @@ export interface JobBody {
   gpu_model?: string | null;
   /** Of each GPU, at least */
   gpu_memory_bytes?: number | null;
-  /** Number of processors */
+  /** Number of CPUs */
   cpus?: number;
   /** Main memory */
   memory_bytes?: number | null;
@@ -2027,7 +2027,7 @@ export interface JobRequestOut {
   gpu_model: string | null;
   /** Of each GPU, at least */
   gpu_memory_bytes: number | null;
-  /** Number of processors */
+  /** Number of CPUs */
   cpus: number;
   /** Main memory */
   memory_bytes: number | null;
@@ -2174,7 +2174,7 @@ export interface KeptRequestOut {
   gpu_model: string | null;
   /** Of each GPU, at least */
   gpu_memory_bytes: number | null;
-  /** Number of processors */
+  /** Number of CPUs */
   cpus: number;
   /** Main memory */
   memory_bytes: number | null;

@@ -92,7 +92,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
             ["Phase", <State key="p" state={work.phase} />],
             ["Runtime", plain(work.runtime)],
             ...(work.image === null ? [] : [["Image", plain(work.image)] as const]),
-            ["Signed running", duration(work.running_s)],
+            ["Metered time", duration(work.running_s)],
             ...(work.exit_code === null ? [] : [["Exit code", String(work.exit_code)] as const]),
             ...(Object.keys(work.ports).length > 0
               ? [
@@ -106,7 +106,7 @@ function Workloads({ cluster }: { cluster: Cluster }) {
               : []),
             ["Id", <Id key="i" id={work.id} />],
             [
-              "Happened",
+              "History",
               <Link
                 key="e"
                 className="wr-link"
@@ -180,7 +180,7 @@ const TERMS: Record<string, readonly [name: string, says: string]> = {
 function Terms({ why, chosen }: { why: Explanation; chosen: NonNullable<Explanation["chosen"]> }) {
   return (
     <>
-      <Text size="sm">It has the highest score, {count(chosen.score)}, of the hosts that fit. What spoke for it:</Text>
+      <Text size="sm">It has the highest score, {count(chosen.score)}, of the hosts that fit. How it is made up:</Text>
       <Facts
         rows={Object.entries(why.weights).map(([term, weight]) => {
           const [name, says] = TERMS[term] ?? [words(term), ""];

@@ -22,6 +22,7 @@ const COLUMNS: readonly Column<Cluster>[] = [
   {
     id: "name",
     name: "Name",
+    width: "220px",
     value: (row) => row.name,
     cell: (row) => (
       <Named isSimulated={row.request.simulated}>
@@ -51,7 +52,14 @@ const COLUMNS: readonly Column<Cluster>[] = [
     value: (row) => hostsOf(row).join(" "),
     cell: (row) => <span className="wr-break">{listed(hostsOf(row))}</span>,
   },
-  { id: "tier", name: "Tier", value: (row) => row.tier, facet: true, facetName: plain },
+  {
+    id: "tier",
+    name: "Tier",
+    value: (row) => row.tier,
+    facet: true,
+    facetName: plain,
+    cell: (row) => <span className="wr-nowrap">{plain(row.tier)}</span>,
+  },
   figure("price_per_hour", "Price", (row) => row.price_per_hour, perHour),
   figure(
     "cost_so_far",
@@ -82,10 +90,10 @@ export function ClustersPage() {
   return (
     <div className="wr-page">
       <PageHead title="Machines" beside={<TestMoney />} actions={make} />
-      <Group gap="md" className="wr-no-print">
+      <Group gap="sm" mb="sm" className="wr-no-print">
         <Switch label="Show ended" checked={withEnded} onChange={(event) => showEnded(event.currentTarget.checked)} />
         <Switch
-          label="Show the Master's tests of hosts"
+          label="Show acceptance tests of hosts"
           checked={withTests}
           onChange={(event) => showTests(event.currentTarget.checked)}
         />

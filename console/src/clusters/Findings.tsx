@@ -6,6 +6,7 @@ import type { Finding, Findings as Found } from "../api/types.ts";
 import { Chart } from "../parts/Chart.tsx";
 import { exact, percent, perHour, plain } from "../parts/format.ts";
 import { Loaded, Panel } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 
 /** of: `/clusters/ID` or `/jobs/ID`. */
 export function Findings({ of, over }: { of: string; over: boolean }) {
@@ -66,7 +67,7 @@ function One({ one, found }: { one: Finding; found: Found }) {
           {plain(one.words)} {lost && `It costs ${lost}`}
         </Text>
         <Text size="sm" mt={6}>
-          {plain(one.remedy)}
+          <Remedy text={one.remedy} />
         </Text>
       </Alert>
       <div className="wr-charts">

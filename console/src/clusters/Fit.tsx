@@ -58,7 +58,7 @@ export function Fit({ plan, seconds, currency, use }: Props) {
                     ] as const,
                   ]),
               [
-                "Held first",
+                "Reserved first",
                 `${amount(plan.hold)} ${currency}: 15 minutes, renewed while it runs; what is not used comes back`,
               ],
               ["Balance", `${amount(plan.balance)} ${currency}`],

@@ -333,7 +333,7 @@ function Form({ draft, change, faults }: FormProps) {
             value={draft.hardware}
             onChange={(hardware) => change({ hardware: hardware as Draft["hardware"] })}
             data={[
-              { value: "cpu", label: "Processors" },
+              { value: "cpu", label: "CPUs" },
               { value: "gpu", label: "GPUs" },
             ]}
           />
@@ -357,7 +357,7 @@ function Form({ draft, change, faults }: FormProps) {
               />
             )}
             <NumberInput
-              label="Processors"
+              label="CPUs"
               min={1}
               max={1024}
               value={draft.cpus}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { DRAWN, hasFigures, topOf, usageByRank, usageLines } from "./usage.ts";
 
-const CPU = DRAWN.find((drawn) => drawn.title === "Processors in use")!;
+const CPU = DRAWN.find((drawn) => drawn.title === "CPUs in use")!;
 const series = (rank: number, ...values: (number | null)[]) => ({
   metric: "workload_cpu_cores",
   rank,
@@ -13,7 +13,7 @@ test("a line of one member has the metric's name, those of several their ranks a
   expect(usageLines(CPU, { series: [series(0, 1, 2)], step_s: 15 })).toEqual([
     {
       key: "workload_cpu_cores 0",
-      label: "Processors",
+      label: "CPUs",
       points: [
         [0, 1],
         [15_000, 2],
@@ -21,14 +21,14 @@ test("a line of one member has the metric's name, those of several their ranks a
     },
   ]);
   const both = usageLines(CPU, { series: [series(0, 1), series(3, 2)], step_s: 15 });
-  expect(both.map((line) => line.label)).toEqual(["Processors 0", "Processors 3"]);
+  expect(both.map((line) => line.label)).toEqual(["CPUs 0", "CPUs 3"]);
 });
 
 test("each member has lines of its own, and all of them one scale", () => {
   const members = usageByRank(CPU, { series: [series(3, 2, 8), series(0, 1)], step_s: 15 });
   expect(members.map(([rank, lines]) => [rank, lines.map((line) => line.label)])).toEqual([
-    [0, ["Processors"]],
-    [3, ["Processors"]],
+    [0, ["CPUs"]],
+    [3, ["CPUs"]],
   ]);
   expect(topOf(members.flatMap(([, lines]) => lines))).toBeCloseTo(8.8);
   expect(topOf([])).toBeNull();

@@ -13,7 +13,7 @@ export interface Drawn {
 export const DRAWN: readonly Drawn[] = [
   { title: "GPU use", unit: "ratio", lines: [["workload_gpu_ratio", "GPU"]], ofGpus: true },
   { title: "GPU memory", unit: "By", lines: [["workload_gpu_memory_used_bytes", "GPU memory"]], ofGpus: true },
-  { title: "Processors in use", unit: "1", lines: [["workload_cpu_cores", "Processors"]] },
+  { title: "CPUs in use", unit: "1", lines: [["workload_cpu_cores", "CPUs"]] },
   { title: "Memory", unit: "By", lines: [["workload_memory_used_bytes", "Memory"]] },
   {
     title: "Network",

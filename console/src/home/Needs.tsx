@@ -4,7 +4,7 @@ import { Link } from "@tanstack/react-router";
 import { isSaid } from "../alerts/alerts.ts";
 import { attention as attentionQuery } from "../api/queries.ts";
 import type { Affected, Attention } from "../api/types.ts";
-import { count, plain } from "../parts/format.ts";
+import { count, plain, sentence } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Loaded, Panel } from "../parts/page.tsx";
 import { Remedy } from "../parts/Remedy.tsx";
@@ -66,7 +66,7 @@ function Need({ group }: { group: Attention }) {
           ))}
           {more > 0 && <span className="wr-quiet">and {count(more)} more</span>}
         </span>
-        {said.length > 0 && <div className="wr-break">{said.slice(0, 2).map(plain).join(" · ")}</div>}
+        {said.length > 0 && <div className="wr-break">{said.slice(0, 2).map(sentence).join(" · ")}</div>}
         <div className="wr-quiet wr-break">
           <Remedy text={group.remedy} />
         </div>

@@ -6,9 +6,10 @@ import { attention as attentionQuery, ownHosts as ownHostsQuery, ownOverview } f
 import type { OwnHosts, Why } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { USES, UseBar, UseKey, UsePatterns } from "../parts/Bars.tsx";
-import { count, percent, plain } from "../parts/format.ts";
+import { count, percent, plain, sentence } from "../parts/format.ts";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Empty, Loaded, PageHead, Panel } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Simulated, State } from "../parts/state.tsx";
 import { Earned } from "./Earned.tsx";
 import { Needs } from "./Needs.tsx";
@@ -162,8 +163,12 @@ function Hosts({ data }: { data: OwnHosts }) {
                   <Simulated />
                 </>
               )}{" "}
-              <span className="wr-quiet">{plain(host.reason)}</span>
-              {host.remedy && <div className="wr-quiet">{plain(host.remedy)}</div>}
+              <span className="wr-quiet">{sentence(host.reason)}</span>
+              {host.remedy && (
+                <div className="wr-quiet">
+                  <Remedy text={host.remedy} />
+                </div>
+              )}
             </span>
             {host.gpus.total > 0 && (
               <span className="wr-lines-bar">

@@ -19,6 +19,7 @@ import { PlusIcon } from "../parts/icons.tsx";
 import { LinkButton } from "../parts/LinkButton.tsx";
 import { Amount, Empty, Figure, Loaded, PageHead, Panel } from "../parts/page.tsx";
 import { Spark } from "../parts/Spark.tsx";
+import { operand } from "../parts/shell.ts";
 import { Simulated, State, TestMoney, useNow, When } from "../parts/state.tsx";
 import { emptyIn, idleMinutes } from "./home.ts";
 import { OpenAlerts } from "./OpenAlerts.tsx";
@@ -86,6 +87,12 @@ function Balance({ me, project }: { me: Me; project: SpendingLimit | undefined }
         {left !== null && <Figure label="until it is used up" value={duration(Math.floor(left / 60) * 60)} />}
         {me.master.currency_is_test && <TestMoney />}
       </div>
+      {Number(me.balance.amount) <= 0 && (
+        <Text size="sm" mt="sm">
+          Nothing can be rented with this balance. Ask an operator of this market for credit: they add it under People
+          or with <code>windrow credit add {operand(me.account.name)} 50</code>.
+        </Text>
+      )}
     </Panel>
   );
 }

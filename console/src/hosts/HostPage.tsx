@@ -11,10 +11,23 @@ import { events as eventsQuery, host as hostQuery, me as meQuery } from "../api/
 import type { Gpu, Host } from "../api/types.ts";
 import { useMayOpen } from "../app/PageButton.tsx";
 import { mayOperate } from "../identity/rights.ts";
-import { bitrate, bytes, celsius, count, listed, measured, percent, perHour, plain, watts } from "../parts/format.ts";
+import {
+  bitrate,
+  bytes,
+  celsius,
+  count,
+  listed,
+  measured,
+  percent,
+  perHour,
+  plain,
+  sentence,
+  watts,
+} from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { ObjectHead } from "../parts/ObjectHead.tsx";
 import { Empty, Facts, Figure, known, Loaded, Panel, ProblemNote, Reasons } from "../parts/page.tsx";
+import { Remedy } from "../parts/Remedy.tsx";
 import { Same } from "../parts/Same.tsx";
 import { SpanControl, spanNamed } from "../parts/Spans.tsx";
 import { Subject } from "../parts/Subject.tsx";
@@ -163,8 +176,12 @@ function Overview({ host, frames }: Reading) {
     <>
       {host.headline_reason && !isWrong && (
         <Text size="sm" mb={12} className="wr-break">
-          {plain(host.headline_reason)}
-          {host.headline_remedy && <>. What to do: {plain(host.headline_remedy)}</>}
+          {sentence(host.headline_reason)}
+          {host.headline_remedy && (
+            <>
+              . What to do: <Remedy text={host.headline_remedy} />
+            </>
+          )}
         </Text>
       )}
       <AlertsOf cause={host.id} />
@@ -413,7 +430,7 @@ function Inventory({ host }: { host: Host }) {
   return (
     <Facts
       rows={known([
-        ["Processor", `${count(host.cpu_count)} × ${plain(host.cpu_model)}`],
+        ["CPUs", `${count(host.cpu_count)} × ${plain(host.cpu_model)}`],
         ["Memory", bytes(host.memory_bytes)],
         [
           "Disk",
@@ -488,7 +505,7 @@ function Slots({ host }: { host: Host }) {
       file={host.name}
       empty={
         <Empty title="No slots" command={`windrow host show ${called(host)}`}>
-          A slot is what is rented: a GPU, or a share of the processors of a host. They appear with the first inventory.
+          A slot is what is rented: a GPU, or a share of the CPUs of a host. They appear with the first inventory.
         </Empty>
       }
     />

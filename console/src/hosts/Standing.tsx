@@ -56,7 +56,7 @@ function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
   const ordered = standing.unrented.toSorted((one, other) => place(one) - place(other) || 0);
   const name = (slot: Unrented) =>
     slot.gpu === null ? (
-      "processors"
+      "CPUs"
     ) : (
       <Link className="wr-link" to="/gpus/$gpuId" params={{ gpuId: slot.gpu }}>
         GPU {index.get(slot.gpu) ?? shortId(slot.gpu)}
@@ -66,7 +66,7 @@ function WhyNot({ host, standing }: { host: Host; standing: Standing }) {
     <Panel title="Why is it not rented?">
       {standing.unrented.length === 0 && (
         <Text size="sm" className="wr-quiet">
-          All GPUs and processors of this host are rented.
+          All GPUs and CPUs of this host are rented.
         </Text>
       )}
       {groups(ordered).map(([reasons, slots]) => (

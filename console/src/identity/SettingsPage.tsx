@@ -12,13 +12,14 @@ import { TestMoney, When } from "../parts/state.tsx";
 import { actions, moment } from "../tables/columns.tsx";
 import { DataTable } from "../tables/DataTable.tsx";
 import type { Column } from "../tables/table.ts";
+import { browserName } from "./account.ts";
 import { CommandLine } from "./CommandLine.tsx";
 import { Identities } from "./Identities.tsx";
 import { roleNames } from "./roles.ts";
 import { signOut } from "./session.ts";
 import { YourAccount } from "./YourAccount.tsx";
 
-const browserOf = (session: SessionRow): string => plain((session.browser ?? "A browser").replaceAll("_", " "));
+const browserOf = (session: SessionRow): string => browserName(plain(session.browser ?? "A browser"));
 
 export function SettingsPage() {
   const { colorScheme, setColorScheme } = useMantineColorScheme();
@@ -97,7 +98,7 @@ export function SettingsPage() {
                     </Link>
                   </span>,
                 ],
-                ["Installation", `Windrow ${plain(me.data.master.version)}, term ${me.data.master.epoch}`],
+                ["Installation", `Windrow ${plain(me.data.master.version)}, leader term ${me.data.master.epoch}`],
               ]}
             />
           )}
@@ -124,7 +125,7 @@ const SESSION_COLUMNS: readonly Column<SessionRow>[] = [
     name: "Browser",
     value: browserOf,
     cell: (row) => (
-      <span className="wr-break">
+      <span className="wr-break" title={plain(row.browser)}>
         {browserOf(row)}
         {row.current && (
           <>

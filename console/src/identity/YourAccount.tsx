@@ -51,16 +51,25 @@ function Said({ user, ask }: { user: Profile; ask: (asked: Asked) => void }) {
       </Button>
     </Group>
   );
-  const factor = user.has_second_factor ? `On, ${user.recovery_codes_left ?? 0} recovery codes left` : "Off";
+  const factor = user.has_second_factor
+    ? `On, ${user.recovery_codes_left ?? 0} recovery codes left`
+    : user.has_password
+      ? "Off"
+      : "Off: set a password first";
   return (
     <Facts
       rows={[
         ["Name", row(plain(user.name), "profile", "Change", "name and address")],
-        ["Mail address", user.address === null ? "None: set one to sign in with a password" : plain(user.address)],
+        [
+          "Mail address",
+          user.address === null
+            ? row("None: needed to sign in with a password", "profile", "Set", "mail address")
+            : plain(user.address),
+        ],
         [
           "Password",
           row(
-            user.has_password ? "Set" : "None",
+            user.has_password ? "Set" : user.address === null ? "None: set a mail address first" : "None",
             "password",
             user.has_password ? "Change" : "Set",
             "password",

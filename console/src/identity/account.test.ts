@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import type { Profile } from "../api/types.ts";
 import {
+  browserName,
   codesFile,
   codeText,
   inFours,
@@ -87,4 +88,18 @@ it("reads a device's code however it is typed", () => {
     "BBCD-FB",
   ]);
   expect([isCode("BCDF-GHJK"), isCode("BCDF-GHJ"), isCode("")]).toEqual([true, false, false]);
+});
+
+it("names a browser by its product, version and system, and leaves what is none", () => {
+  const chrome =
+    "Mozilla/5.0 (X11 Linux x86_64) AppleWebKit/537.36 (KHTML like Gecko) HeadlessChrome/153.0 Safari/537.36";
+  expect(browserName(chrome)).toBe("Chrome 153 on Linux");
+  expect(browserName(`${chrome.replace("Headless", "")} Edg/153.0`)).toBe("Edge 153 on Linux");
+  expect(browserName("Mozilla/5.0 (Windows NT 10.0; rv:140.0) Gecko/20100101 Firefox/140.0")).toBe(
+    "Firefox 140 on Windows",
+  );
+  const phone =
+    "Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1 Version/18.0 Mobile/15E148 Safari/604.1";
+  expect(browserName(phone)).toBe("Safari 18 on iOS");
+  expect([browserName("curl/8.5.0"), browserName("A browser")]).toEqual(["curl/8.5.0", "A browser"]);
 });

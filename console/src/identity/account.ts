@@ -31,6 +31,33 @@ export function toNewUser(
   return { body, faults };
 }
 
+/** As they are found in what a browser says of itself; those that claim to be others, too, come first. */
+const BROWSERS = [
+  [/\bEdg\w*\/(\d+)/, "Edge"],
+  [/\bOPR\/(\d+)/, "Opera"],
+  [/\bFirefox\/(\d+)/, "Firefox"],
+  [/\b(?:Headless)?Chrome\/(\d+)/, "Chrome"],
+  [/\bVersion\/(\d+).* Safari\//, "Safari"],
+] as const;
+const SYSTEMS = [
+  [/Android/, "Android"],
+  [/iPhone|iPad/, "iOS"],
+  [/Windows/, "Windows"],
+  [/Mac OS X|Mac_OS_X/, "macOS"],
+  [/CrOS/, "ChromeOS"],
+  [/Linux/, "Linux"],
+] as const;
+
+/** "Firefox 140 on Linux"; what is no known browser stays as it is. agent: a User-Agent header. */
+export function browserName(agent: string): string {
+  for (const [pattern, name] of BROWSERS) {
+    const version = pattern.exec(agent)?.[1];
+    const system = SYSTEMS.find(([mark]) => mark.test(agent))?.[1];
+    if (version) return `${name} ${version}${system ? ` on ${system}` : ""}`;
+  }
+  return agent;
+}
+
 export interface ProfileDraft {
   name: string;
   address: string;

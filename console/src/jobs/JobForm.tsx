@@ -124,7 +124,7 @@ function Hardware(form: JobFormProps) {
             placeholder="whole GPUs"
             {...text("slice")}
           />
-          <NumberInput label="Processors" {...whole("cpus", 1, 4096)} />
+          <NumberInput label="CPUs" {...whole("cpus", 1, 4096)} />
           <TextInput label="Memory from (GiB)" placeholder="any" inputMode="decimal" {...text("memoryGib")} />
           <TextInput label="Price per hour, at most" placeholder="any" inputMode="decimal" {...text("maxPrice")} />
           <TextInput label="Tier" placeholder="any" {...text("tier")} />

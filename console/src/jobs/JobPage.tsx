@@ -416,7 +416,7 @@ function Asked({ job }: { job: Job }) {
           ],
           ...(asked.tier ? [["Tier", plain(asked.tier)] as const] : []),
           ...(asked.host_id === null ? [] : [["Host", plain(asked.host_id)] as const]),
-          ["Processors", String(asked.cpus)],
+          ["CPUs", String(asked.cpus)],
           ["Maximum run time", asked.max_duration_seconds === null ? "no limit" : duration(asked.max_duration_seconds)],
           ...(asked.deadline ? [["Deadline", <When key="d" at={asked.deadline} />] as const] : []),
           ["Class", classText(asked)],

@@ -5,7 +5,7 @@ import { jobs as jobsQuery } from "../api/queries.ts";
 import type { Job } from "../api/types.ts";
 import { PageButton } from "../app/PageButton.tsx";
 import { placeWord } from "../clusters/elsewhere.ts";
-import { amount, count, plain } from "../parts/format.ts";
+import { amount, count, plain, sentence } from "../parts/format.ts";
 import { PlusIcon } from "../parts/icons.tsx";
 import { Empty, PageHead, Panel } from "../parts/page.tsx";
 import { TestMoney } from "../parts/state.tsx";
@@ -20,6 +20,7 @@ const COLUMNS: readonly Column<Job>[] = [
   {
     id: "name",
     name: "Name",
+    width: "220px",
     value: (row) => row.name,
     cell: (row) => (
       <Named isSimulated={row.request.simulated}>
@@ -40,7 +41,7 @@ const COLUMNS: readonly Column<Job>[] = [
     id: "reason",
     name: "Reason",
     value: (row) => row.reason,
-    cell: (row) => <span className="wr-break">{plain(row.reason)}</span>,
+    cell: (row) => <span className="wr-break">{sentence(row.reason)}</span>,
   },
   figure("exit_code", "Exit code", (row) => row.exit_code, count),
   figure("attempts", "Attempts", (row) => row.attempts.length, count),

@@ -110,7 +110,7 @@ export function OffersPage() {
         />
       </Panel>
       <Text size="sm" className="wr-quiet" mt="sm">
-        Price per GPU and hour (CPU tiers: per processor). A change applies to new rentals only.
+        Price per GPU and hour (CPU tiers: per CPU). A change applies to new rentals only.
       </Text>
     </div>
   );
@@ -228,7 +228,7 @@ function PriceDialog({ offer, close }: { offer: Offer; close: () => void }) {
     >
       <TextInput
         label={`Price per hour of ${offer.tier}`}
-        description={offer.unit === "processor" ? "Of one processor" : "Of one GPU"}
+        description={offer.unit === "processor" ? "Of one CPU" : "Of one GPU"}
         value={text}
         onChange={(event) => {
           setText(event.currentTarget.value);

@@ -37,7 +37,7 @@ const COLUMNS: readonly Column<Receipt>[] = [
     (row) => row.price_per_hour,
     (price) => amount(price),
   ),
-  figure("running_seconds", "Signed running", (row) => row.running_seconds, duration),
+  figure("running_seconds", "Metered time", (row) => row.running_seconds, duration),
   {
     id: "amount",
     name: "Amount",
@@ -61,7 +61,8 @@ export function ReceiptsPage() {
       <PageHead title="Receipts" beside={<TestMoney />} />
       <Switch
         className="wr-no-print"
-        label="Show the Master's tests of hosts"
+        mb="sm"
+        label="Show acceptance tests of hosts"
         checked={withTests}
         onChange={(event) => showTests(event.currentTarget.checked)}
       />

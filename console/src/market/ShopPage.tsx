@@ -104,9 +104,9 @@ export function ShopPage() {
           </Panel>
           {rows && rows.length > 0 && <PaidPrices rows={rows} />}
           <Text size="sm" className="wr-quiet">
-            Price per GPU and hour, of processors per processor; you pay by the second, and a rental keeps the price it
-            began with. A row counts hosts with as many GPUs of one kind in one region, and shows the least that is
-            known of them. Speed: what 1.00 an hour buys of the GPU memory bandwidth that was measured.
+            Price per GPU and hour, of CPUs per CPU; you pay by the second, and a rental keeps the price it began with.
+            A row counts hosts with as many GPUs of one kind in one region, and shows the least that is known of them.
+            Speed: what 1.00 an hour buys of the GPU memory bandwidth that was measured.
           </Text>
           <Same
             method="GET"
@@ -296,7 +296,7 @@ function Price({ row }: { row: MachineType }) {
 }
 
 function Total({ row, gpus, hours }: { row: MachineType; gpus: number; hours: number }) {
-  const unit = isProcessors(row) ? "processor" : "GPU";
+  const unit = isProcessors(row) ? "CPU" : "GPU";
   const total = totalOf(row, gpus, hours);
   return (
     <>

@@ -47,7 +47,7 @@ function Shown({ found, chosen }: { found: Spending; chosen: Chosen }) {
             choices={isAll ? ALL : OWN}
             file="windrow-usage"
           />
-          <Panel title={found.limit === null ? "Sum of the month" : "Sum of the month against the limit"}>
+          <Panel title={found.limit === null ? "Month to date" : "Month to date against the limit"}>
             <RunningSum
               days={found.days}
               daysOfMonth={daysOf(found.month)}
@@ -106,7 +106,7 @@ function Figures({ found, isNow }: { found: Spending; isNow: boolean }) {
           />
         )}
         <Figure label="now" value={perHour(found.per_hour)} note={`${count(found.running)} running`} />
-        <Figure label="held now" value={short(found.held)} note={currency} />
+        <Figure label="reserved now" value={short(found.held)} note={currency} />
         {found.balance !== null && (
           <Figure
             label="balance"

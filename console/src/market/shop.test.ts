@@ -87,7 +87,7 @@ test("memory is asked for as it is sold", () => {
 test("a model is named by its tier", () => {
   expect(modelOf({ tier: "h100-pcie/A", unit: "gpu" })).toBe("H100 PCIe");
   expect(modelOf({ tier: "h100:1g.10gb/C", unit: "gpu" })).toBe("H100 1g.10gb");
-  expect(modelOf({ tier: "cpu/C", unit: "processor" })).toBe("Processors");
+  expect(modelOf({ tier: "cpu/C", unit: "processor" })).toBe("CPUs");
 });
 
 test("the form gets tier, size and hours, and a host where others of the tier would not fit", () => {

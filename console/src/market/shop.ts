@@ -98,9 +98,9 @@ export const isProcessors = ({ unit }: { unit: string }): boolean => unit === "p
 export const classOf = ({ tier }: { tier: string }): string => tier.split("/")[0] ?? tier;
 export const gradeOf = ({ tier }: { tier: string }): string => tier.split("/")[1] ?? "";
 
-/** `H100 PCIe`, `H100 1g.10gb`, `Processors`: from a tier. */
+/** `H100 PCIe`, `H100 1g.10gb`, `CPUs`: from a tier. */
 export function modelOf(row: { tier: string; unit: string }): string {
-  if (isProcessors(row)) return "Processors";
+  if (isProcessors(row)) return "CPUs";
   const [model = "", profile] = classOf(row).split(":");
   return [model.replace(/-/g, " ").toUpperCase().replace("PCIE", "PCIe"), profile].filter(Boolean).join(" ");
 }

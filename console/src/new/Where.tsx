@@ -76,7 +76,7 @@ export function Where({ choice, change, pick, places, place }: Props) {
         )}
         <Group gap="sm">
           {place?.isGpu && <Count label="GPUs" most={64} value={choice.gpus} change={(gpus) => change({ gpus })} />}
-          <Count label="Processors" most={1024} value={choice.cpus} change={(cpus) => change({ cpus })} />
+          <Count label="CPUs" most={1024} value={choice.cpus} change={(cpus) => change({ cpus })} />
           {choice.what === "ray" && (
             <Count label="Hosts" most={64} value={choice.hosts} change={(hosts) => change({ hosts })} />
           )}
@@ -87,7 +87,7 @@ export function Where({ choice, change, pick, places, place }: Props) {
 }
 
 function About({ place }: { place: Place }) {
-  const unit = place.isGpu ? "GPU" : "processor";
+  const unit = place.isGpu ? "GPU" : "CPU";
   if (!place.isOffered) return <span className="wr-tone-bad">No longer offered</span>;
   return (
     <>

@@ -134,7 +134,7 @@ export function Chart(props: ChartProps) {
       </details>
       {seen.length > 0 && (
         <details>
-          <summary>{count(seen.length)} events in it</summary>
+          <summary>{seen.length === 1 ? "1 event" : `${count(seen.length)} events`} in this span</summary>
           <ul className="wr-chart-marks">
             {seen.map((mark) => (
               <li key={`${mark.atMs} ${mark.label}`} className="wr-break">

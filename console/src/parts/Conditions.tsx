@@ -1,6 +1,7 @@
 // What is not as it should be on a host or in the market itself, each condition with its remedy.
 import type { Condition } from "../api/types.ts";
 import { plain } from "./format.ts";
+import { Remedy } from "./Remedy.tsx";
 import { When } from "./state.tsx";
 
 /** The page of a place in the source tree: docs/conditions.md#gpulost. */
@@ -16,7 +17,7 @@ export function Conditions({ found }: { found: readonly Condition[] }) {
       <span className="wr-break">
         {plain(one.detail)}{" "}
         <span className="wr-quiet">
-          What to do: {plain(one.remedy)}{" "}
+          What to do: <Remedy text={one.remedy} />{" "}
           <a className="wr-underlined" href={docsOf(one.runbook)} target="_blank" rel="noopener">
             More
           </a>

@@ -15,6 +15,7 @@ import {
   perHour,
   plain,
   relative,
+  sentence,
   shortId,
   shortIds,
   words,
@@ -94,6 +95,14 @@ test("names given by others cannot control the page", () => {
   expect(plain("a\u0007b\u001b[31m")).toBe("a�b�[31m");
   expect(plain("\u202eevil")).toBe("�evil");
   expect(plain("<b>kept as text</b>")).toBe("<b>kept as text</b>");
+});
+
+test("words of the Master begin with a capital letter on their own", () => {
+  expect([sentence("waits for prepare"), sentence("GPU 2 is lost"), sentence(null)]).toEqual([
+    "Waits for prepare",
+    "GPU 2 is lost",
+    DASH,
+  ]);
 });
 
 test("states read as words", () => {

@@ -246,6 +246,12 @@ export function plain(text: string | null | undefined): string {
     .replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, "�");
 }
 
+/** Words of the Master that begin in the middle of its sentence, as a sentence of their own. */
+export function sentence(text: string | null | undefined): string {
+  const said = plain(text);
+  return said.charAt(0).toUpperCase() + said.slice(1);
+}
+
 /** A state's word as a person reads it: `under_maintenance` becomes "Under maintenance". */
 export function words(state: string | null | undefined): string {
   if (!state) return DASH;

@@ -157,7 +157,7 @@ function Waiting() {
       {(rows?.length ?? 0) > 0 && (
         <Text size="xs" className="wr-quiet" mt="xs">
           Order: class, then who has used less of their share, then priority and time waited. Expected starts are in
-          your time; 4 of 5 are meant to fall within ±. By command: windrow queue ls
+          your time; in 4 of 5 cases the start should fall within the ± shown. By command: windrow queue ls
         </Text>
       )}
     </>
@@ -173,7 +173,7 @@ function Totals({ list, overseen }: { list: QueueList; overseen: boolean }) {
         label={
           list.estimates_scored
             ? `of ${count(list.estimates_scored)} expected starts held (aim: 80 %)`
-            : "no expected start was judged yet"
+            : "no expected start has passed yet"
         }
         value={heldText(list)}
       />

@@ -44,6 +44,7 @@ const columnsFor = (
     cell: (row) => (
       <span className="wr-break" style={{ paddingLeft: depthOf(row) * 16 }}>
         {isRoot(row) ? "Whole installation" : plain(row.name)}
+        {!isRoot(row) && <span className="wr-quiet"> · {words(row.level).toLowerCase()}</span>}
       </span>
     ),
   },
@@ -57,7 +58,7 @@ const columnsFor = (
   },
   {
     id: "held_ppm",
-    name: "Held now",
+    name: "In use",
     width: "30%",
     value: (row) => row.held_ppm,
     cell: (row) => <ShareBar row={row} scale={isRoot(row) ? WHOLE : scale} />,
@@ -83,7 +84,7 @@ const columnsFor = (
     value: (row) => row.is_borrowing,
     cell: (row) => (isRoot(row) ? DASH : row.is_borrowing ? "yes" : "no"),
   },
-  figure("used_ppm", "Used of late", (row) => row.used_ppm, partText),
+  figure("used_ppm", "Recent use", (row) => row.used_ppm, partText),
   figure("rank", "Turn", (row) => row.rank, rankText),
   { id: "urgent", name: "Urgent", value: (row) => row.may_use_urgent, optional: true },
   identity((row) => row.id, { optional: true }),
@@ -188,9 +189,7 @@ function Legend() {
       {key(box("var(--wr-meter-strong)"), "borrowed")}
       {key(line(false), "guaranteed")}
       {key(line(true), "at most")}
-      <span>
-        Parts of the whole installation. Used of late: what is 7 days old counts half. Turn: 1 is served first.
-      </span>
+      <span>Parts of the whole installation. Recent use: what is 7 days old counts half. Turn: 1 is served first.</span>
     </Group>
   );
 }

@@ -71,7 +71,7 @@ function WhyWaits({ entry, refusal, use }: Props) {
       <Stack gap="sm" data-testid="why-waits">
         {entry && (
           <>
-            <Text size="sm">{whyText(entry.why)}</Text>
+            {refused ? <Refusal refusal={refused} {...pick} /> : <Text size="sm">{whyText(entry.why)}</Text>}
             {held.length > 0 && <Reasons reasons={held} />}
             {ways.length > 0 && (
               <div>
@@ -89,7 +89,7 @@ function WhyWaits({ entry, refusal, use }: Props) {
             </Text>
           </>
         )}
-        {refused && <Refusal refusal={refused} {...pick} />}
+        {!entry && refused && <Refusal refusal={refused} {...pick} />}
         {entry && <WhyNot id={entry.id} />}
       </Stack>
     </Panel>

@@ -1,6 +1,6 @@
 // The queue in words: places, states, classes, expected starts, and the change of a job that waits. Pure.
 import type { Explained, Job, JobRequest, Queued, QueueList } from "../api/types.ts";
-import { count, DASH, duration, percent, plain, words } from "../parts/format.ts";
+import { count, DASH, duration, percent, plain, sentence, words } from "../parts/format.ts";
 import type { Tone } from "../parts/states.ts";
 
 const STATES: Record<Queued["state"], readonly [name: string, tone: Tone]> = {
@@ -54,8 +54,7 @@ export function standingText(entry: Queued, nowMs: number): string {
 
 /** The Master's reason without the place, which stands beside it. */
 export function whyText(why: string): string {
-  const said = plain(why).replace(/^(\d[\d,]*(st|nd|rd|th) in|In) the queue: /, "");
-  return said.charAt(0).toUpperCase() + said.slice(1);
+  return sentence(why.replace(/^(\d[\d,]*(st|nd|rd|th) in|In) the queue: /, ""));
 }
 
 /** The hosts that would do and what holds each: between the reason and the expected start, which stand elsewhere. */

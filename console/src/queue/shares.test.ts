@@ -37,7 +37,7 @@ const share = (id: string, more: Partial<FairShare> = {}): FairShare => ({
 
 test("parts are told in per cent, small ones with more decimals", () => {
   expect([0, 125, 4_000, 125_000, 1_000_000].map(partText)).toEqual(["0%", "0.01%", "0.4%", "12.5%", "100%"]);
-  expect(barText(share("a"))).toBe("20% held now, of 25% guaranteed");
+  expect(barText(share("a"))).toBe("20% in use, of 25% guaranteed");
   expect(barText(share("a", { ceiling_ppm: 500_000 }))).toContain("and 50% at most");
   expect(barText(share("a", { is_borrowing: false }))).toContain("and 25% at most");
 });

@@ -29,11 +29,11 @@ export const mostOf = ({ guarantee_ppm, ceiling_ppm, is_borrowing }: FairShare):
   return most < WHOLE ? most : null;
 };
 
-/** "20% held now, of 25% guaranteed and 50% at most" */
+/** "20% in use, of 25% guaranteed and 50% at most" */
 export function barText(row: FairShare): string {
   const most = mostOf(row);
   const end = most === null ? "" : ` and ${partText(most)} at most`;
-  return `${partText(row.held_ppm)} held now, of ${partText(row.guarantee_ppm)} guaranteed${end}`;
+  return `${partText(row.held_ppm)} in use, of ${partText(row.guarantee_ppm)} guaranteed${end}`;
 }
 
 /** The depth of a row below the installation: a project without organisation stands beside organisations. */
@@ -99,7 +99,7 @@ type Item = Quota["item"];
 
 const ITEMS: Record<Item, readonly [name: string, unit: string]> = {
   gpus: ["GPUs", ""],
-  cpus: ["Processors", ""],
+  cpus: ["CPUs", ""],
   memory: ["Memory", "GiB"],
   clusters: ["Machines and clusters", ""],
   waiting_jobs: ["Waiting jobs", ""],

@@ -219,7 +219,7 @@ function Shown({ found, wanted, change }: { found: Report; wanted: Wanted; chang
         />
       </Panel>
       <Text size="xs" className="wr-quiet">
-        Running time counts where it lies; the ledger posts its charge some seconds later. Days in{" "}
+        Running time counts on the day it was used; its charge is posted some seconds later. Days in{" "}
         {plain(found.time_zone)}.
       </Text>
     </>
@@ -247,7 +247,7 @@ function columnsOf(found: Report, change: Change): Column<Cell>[] {
     ),
     {
       id: "bar",
-      name: "Share of the greatest",
+      name: "Relative to the largest",
       cell: ({ values }) => <Share value={Number(values[measure] ?? 0)} top={top} label={nameOf(measure)} />,
     },
     {

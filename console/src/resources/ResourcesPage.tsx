@@ -221,7 +221,7 @@ function Register({ close }: { close: () => void }) {
             <TextInput label="GPU model" placeholder="NVIDIA A100" {...field("gpuType")} />
           </Group>
           <Group grow align="flex-start">
-            <TextInput label="Processor cores" placeholder="128" inputMode="numeric" {...field("cores")} />
+            <TextInput label="CPU cores" placeholder="128" inputMode="numeric" {...field("cores")} />
             <TextInput label="Memory in GB" placeholder="1024" inputMode="decimal" {...field("memory")} />
           </Group>
           <TextInput

@@ -104,7 +104,7 @@ export function RoutePage() {
                   )}
                 </FileButton>
                 <SimpleGrid cols={{ base: 1, sm: 2 }} spacing="sm">
-                  <TextInput label="Hours it runs" placeholder="not known" inputMode="decimal" {...field("hours")} />
+                  <TextInput label="Run time, hours" placeholder="not known" inputMode="decimal" {...field("hours")} />
                   <NumberInput
                     label="GPUs"
                     min={0}
@@ -112,17 +112,17 @@ export function RoutePage() {
                     value={draft.gpus}
                     onChange={(value) => change({ gpus: Number(value) || 0 })}
                   />
-                  <TextInput label="Which GPU" placeholder="any" {...field("gpu")} />
+                  <TextInput label="GPU model" placeholder="any" {...field("gpu")} />
                   <NumberInput
-                    label="Processors"
+                    label="CPUs"
                     min={1}
                     max={4096}
                     value={draft.cpus}
                     onChange={(value) => change({ cpus: Number(value) || 1 })}
                   />
-                  <TextInput label="Data to bring, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
+                  <TextInput label="Data to upload, GB" placeholder="0" inputMode="decimal" {...field("dataset")} />
                   <TextInput
-                    label="Results to bring home, GB"
+                    label="Results to download, GB"
                     placeholder="0"
                     inputMode="decimal"
                     {...field("results")}

@@ -187,7 +187,7 @@ function Tools<Row>({ found, visible, choose, all, ...props }: ToolsProps<Row>) 
       <OrderSelect columns={visible} search={search} change={change} />
       <Text size="xs" className="wr-quiet" role={narrowed ? "status" : undefined} data-testid="shown">
         {narrowed ? `${count(found.length)} of ${count(rows.length)} shown` : `${count(rows.length)} shown`}
-        {older?.more && `; ${older.word ?? "older"} ones were not read yet`}
+        {older?.more && `; ${older.word ?? "older"} ones are not loaded`}
       </Text>
       {narrowed && (
         <Button variant="subtle" color="gray" onClick={() => change(all)}>
@@ -265,7 +265,7 @@ function OrderSelect<Row>({
         change({ ...search, order: column ? pressed(null, column) : null });
       }}
       data={[
-        { value: "", label: "As they came" },
+        { value: "", label: "Default order" },
         ...columns.flatMap(({ id, name, value }) => (value ? [{ value: id, label: `By ${name.toLowerCase()}` }] : [])),
       ]}
     />

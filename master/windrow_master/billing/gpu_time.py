@@ -107,7 +107,7 @@ class Hosts:
         host = found[1].host
         gpus = host.inventory.gpus if host.inventory else ()
         index = next((gpu.index for gpu in gpus if gpu.uuid == found[0].card), None)
-        what = "processors" if found[0].card is None else "GPU" if index is None else f"GPU {index}"
+        what = "CPUs" if found[0].card is None else "GPU" if index is None else f"GPU {index}"
         return Share(row, f"{host.name} {what}", host.host_id, host.simulated, times)
 
     def _of_card(self, key: str) -> Iterable[tuple[Slot, Entry]]:

@@ -26,7 +26,7 @@ SPENT_BY_ALL: Final = ("project", "gpu")
 ROWS_MAX: Final = 200
 """In one answer; what is less goes into one row."""
 OTHERS: Final = "others"
-PROCESSORS: Final = "Processors"
+PROCESSORS: Final = "CPUs"
 UNNAMED: Final = {"job": "Machines without a job", "person": "Tokens that are gone"}
 """The names of what has no key."""
 Names = Callable[[Sequence[str]], Mapping[str, str]]

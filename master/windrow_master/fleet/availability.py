@@ -90,7 +90,7 @@ class Shown:
         return f"{self.state}, {self.parts_rented} of {self.parts} parts" if is_counted else str(self.state)
 
 
-NO_PROCESSORS: Final = Shown(Availability.PAUSED, "all processors of its host are in use")
+NO_PROCESSORS: Final = Shown(Availability.PAUSED, "all CPUs of its host are in use")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +191,7 @@ def _at_work(entry: Entry) -> Headline:
     if any(one.state is Availability.RENTED for one in found):
         cpus = sum(slot.cpus for slot in entry.slots if slot.kind == CPU_KIND)
         count = f"{cpus} of {entry.host.inventory.cpu_count}" if entry.host.inventory and cpus else "its"
-        return Headline("rented", f"{count} processors are rented", Availability.RENTED)
+        return Headline("rented", f"{count} CPUs are rented", Availability.RENTED)
     if any(one.state is Availability.IDLE for one in found):
         return Headline("idle", "ready for work", Availability.IDLE)
     reason = next((one.reason for one in found if one.reason), "it offers nothing")

@@ -29,7 +29,7 @@ from windrow_proto.units import GIB, MICROCENTS_PER_UNIT, SECOND, Microcents
 NOT_CONNECTED: Final = "not connected: this market cannot start work there"
 BOUGHT: Final = "a machine is bought for it, at {name}"
 RUN: Final = "a run is started for it, at {name}"
-RUN_NOTE: Final = "{cpus} processors and {gib:g} GiB are in this price; it ends after {hours} h, and goes on elsewhere"
+RUN_NOTE: Final = "{cpus} CPUs and {gib:g} GiB are in this price; it ends after {hours} h, and goes on elsewhere"
 OF_ANOTHER: Final = "Its host belongs to another account; what can be rented of it is in its tier."
 NOT_BOUND: Final = "not connected: no host is bound to this resource"
 

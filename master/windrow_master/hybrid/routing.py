@@ -217,7 +217,7 @@ def _is_lacking(work: Work, place: Place) -> str:
         if place.gpu_memory_gib < work.gpu_memory_gib:
             return f"A GPU with {work.gpu_memory_gib:g} GiB is wanted; its have {place.gpu_memory_gib:g}."
     if place.cpus is not None and work.cpus > place.cpus:
-        return f"{work.cpus} {'processor is' if work.cpus == 1 else 'processors are'} wanted; it has {place.cpus:g}."
+        return f"{work.cpus} {'CPU is' if work.cpus == 1 else 'CPUs are'} wanted; it has {place.cpus:g}."
     if work.framework and place.frameworks and work.framework not in place.frameworks:
         return f"{work.framework} is not among its frameworks: {', '.join(place.frameworks)}."
     return ""

@@ -168,7 +168,7 @@ def _processors(request: Request, count: int, of_what: str) -> Miss | None:
         return None
     detail = f"{max(0, count)} {of_what}, you ask for {request.cpus}"
     changes = {"cpus": count} if count > 0 else {}
-    return Miss(Obstacle.CPUS, "too few processors", detail, count, changes=changes)
+    return Miss(Obstacle.CPUS, "too few CPUs", detail, count, changes=changes)
 
 
 def _memory(request: Request, size_bytes: int, of_what: str) -> Miss | None:
@@ -203,7 +203,7 @@ def _slots(request: Request, host: Candidate, runtime: Runtime) -> tuple[SlotOff
 def _wanted(request: Request) -> tuple[int, str]:
     """How many slots are asked for, and what one is called."""
     if request.gpus == 0:
-        return 1, "processor slot"
+        return 1, "CPU slot"
     return request.gpus, "GPU" if request.slice is None else "slice"
 
 

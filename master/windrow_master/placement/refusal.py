@@ -192,16 +192,16 @@ def _asked(request: Request, obstacles: Set[Obstacle]) -> str:
     parts = []
     if obstacles - {Obstacle.CPUS, Obstacle.MEMORY} - PLACES:
         noun = "slice" if request.slice is not None else "GPU"
-        kind = f"{request.gpus} x {request.gpu_model or request.slice or noun}" if request.gpus else "processors"
+        kind = f"{request.gpus} x {request.gpu_model or request.slice or noun}" if request.gpus else "CPUs"
         asked = request.gpu_memory_bytes
         size = "" if asked is None else f" of {size_text(asked, asked)}"
         parts.append(kind + size + (f" in tier {request.tier}" if request.tier is not None else ""))
     if Obstacle.CPUS in obstacles and (request.cpus > 1 or not parts):
-        parts.append(f"{request.cpus} processors")
+        parts.append(f"{request.cpus} CPUs")
     if Obstacle.MEMORY in obstacles:
         parts.append(f"{_size(request.memory_bytes, request.memory_bytes)} of memory")
     if not parts:
-        parts.append(f"{request.gpus} x GPU" if request.gpus else "processors")
+        parts.append(f"{request.gpus} x GPU" if request.gpus else "CPUs")
     what = " with ".join((parts[0], " and ".join(parts[1:]))) if len(parts) > 1 else parts[0]
     return what + asked_place(request, obstacles)
 
@@ -255,7 +255,7 @@ _TEXTS: Final = {
     "gpu_model": "with {now} instead of {asked}",
     "slice": "with slice {now} instead of {asked}",
     "tier": "in tier {now} instead of {asked}",
-    "cpus": "with {now} processors instead of {asked}",
+    "cpus": "with {now} CPUs instead of {asked}",
     "memory_bytes": "with {now} of memory instead of {asked}",
     "host_id": "instead of the host that you name",
     "image": "as a plain process, without the image",
@@ -270,7 +270,7 @@ def _change_text(request: Request, name: str, value: Any) -> str | None:
     if name.endswith("_bytes"):
         value, asked = _size(value, asked), _size(asked, asked)
     text = _TEXTS[name].format(now=value, asked=asked)
-    for noun in ("hosts", "GPUs", "processors"):
+    for noun in ("hosts", "GPUs", "CPUs"):
         text = text.replace(f"with 1 {noun}", f"with 1 {noun[:-1]}")
     return text
 

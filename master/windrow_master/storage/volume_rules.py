@@ -62,6 +62,17 @@ def due(workload: Workload, writes: bool, keeps: bool, save_due_ns: int | None, 
     return Due.SAVE if workload.phase in (WorkPhase.RUNNING, WorkPhase.EXITED) and is_due else None
 
 
+def why_not_saved(cluster: Cluster, phase: WorkPhase) -> str:
+    """Return why nothing can be saved of this cluster's volumes now, and what to do; empty: it can be."""
+    if phase in (WorkPhase.RUNNING, WorkPhase.EXITED):
+        return ""
+    if phase is WorkPhase.STOPPING:
+        return f"{cluster.name} is ending: what has changed in its volumes is saved at its end, without this command."
+    if phase in (WorkPhase.FAILED, WorkPhase.GONE):
+        return f"{cluster.name} has ended: its volumes are as they were saved last. See: windrow volume ls"
+    return f"{cluster.name} has not started its program yet: there is nothing to save. Save again when it is Running."
+
+
 def part_words(left: Sequence[str], left_count: int, torn: Sequence[str]) -> str:
     """Return the files of a saved version that are not as its folder had them; empty: all of it is. left: a line for
     each thing that its host could not save, the first of left_count. torn: names of files. All of them are a host's

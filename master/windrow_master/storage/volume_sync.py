@@ -151,8 +151,8 @@ class VolumeController:
         if not found:
             raise Conflict("This machine writes no volume now.", subject=cluster_id)
         held = found[0]
-        if held.workload.phase not in (WorkPhase.RUNNING, WorkPhase.EXITED):
-            raise Conflict(f"Its work is {held.workload.phase.value}; nothing can be saved of it.", subject=cluster_id)
+        if why_not := volume_rules.why_not_saved(held.cluster, held.workload.phase):
+            raise Conflict(why_not, subject=cluster_id)
         lock = self._locks.setdefault(held.workload.workload_id, asyncio.Lock())
         async with asyncio.timeout(WAIT_S):
             await lock.acquire()

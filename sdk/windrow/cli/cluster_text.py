@@ -100,7 +100,7 @@ def network(cluster: dict[str, Any]) -> str:
 def usage(member: dict[str, Any]) -> str:
     """The resources that a member uses now; what its host cannot measure is left out."""
     gpus = [f"GPU {member['gpu_ratio']:.0%}"] if member["gpu_ratio"] is not None else []
-    cores = [f"{member['cpu_cores']:.2f} processors"] if member["cpu_cores"] is not None else []
+    cores = [f"{member['cpu_cores']:.2f} CPUs"] if member["cpu_cores"] is not None else []
     sizes = [("memory", "memory_used_bytes"), ("GPU memory", "gpu_memory_used_bytes"), ("disk", "disk_used_bytes")]
     rates = [
         ("received", "network_receive_bytes_per_second"),
@@ -143,7 +143,7 @@ def request_facts(asked: Mapping[str, Any], host: str | None = None) -> list[tup
         ("Command", shlex.join(asked.get("argv") or ()) or None),
         ("Image", asked.get("image")),
         ("GPUs", gpus),
-        ("Processors", asked.get("cpus")),
+        ("CPUs", asked.get("cpus")),
         ("Memory", size_text(asked["memory_bytes"]) if asked.get("memory_bytes") else None),
         ("Number of hosts", asked.get("hosts") if asked.get("hosts") != 1 else None),
         ("Only this host", (host or asked["host_id"]) if asked.get("host_id") else None),

@@ -32,7 +32,7 @@ from windrow.fields import CLUSTER
 from windrow.soon import SOON_S, patiently
 from windrow.words import counted, money_or_none, money_text
 
-cluster_app = typer.Typer(help="Machines and clusters: work on rented GPUs and processors.", no_args_is_help=True)
+cluster_app = typer.Typer(help="Machines and clusters: work on rented GPUs and CPUs.", no_args_is_help=True)
 
 LOGIN_MAX = 16_384
 """Characters of a registry's login; more is none."""
@@ -405,7 +405,7 @@ def cluster_explain(
 
 @cluster_app.command("doctor")
 def cluster_doctor(context: typer.Context, cluster: Which, as_json: AsJson = False) -> None:
-    """Tell what holds the GPUs of a cluster back: heat, power, PCIe, processors, data, or that it is idle."""
+    """Tell what holds the GPUs of a cluster back: heat, power, PCIe, CPUs, data, or that it is idle."""
     api = client(context)
     print_findings(api, f"/clusters/{cluster_id(api, cluster, ended=True, shows=True)}", as_json)
 

@@ -189,7 +189,7 @@ def host_show(context: typer.Context, host: Host, as_json: AsJson = False) -> No
             *([("What to do", item["headline_remedy"])] if item.get("headline_remedy") else []),
             ("Relay", _relay(item)),
             ("System", _joined(item.get("os"), item.get("kernel"))),
-            ("Processor", _joined(item.get("cpu_model"), _unit(item.get("cpu_count"), "logical"))),
+            ("CPUs", _joined(item.get("cpu_model"), _unit(item.get("cpu_count"), "logical"))),
             ("Memory", _of(size_text, _live(item, "memory_used_bytes"), item.get("memory_bytes"))),
             ("Driver", item.get("driver_version")),
             ("Runtimes", ", ".join(item.get("runtimes") or [])),
@@ -223,7 +223,7 @@ def host_why(context: typer.Context, host: Host, as_json: AsJson = False) -> Non
         print_json(standing)
         return
     if not standing["unrented"]:
-        say("All GPUs and processors of this host are rented.")
+        say("All GPUs and CPUs of this host are rented.")
     for slot in standing["unrented"]:
         print_whole(f"{slot.get('name') or slot['slot_id']} ({slot['tier'] or 'no grade yet'})")
         for reason in slot["reasons"]:
@@ -248,7 +248,7 @@ def _relay(host: dict[str, Any]) -> str | None:
 
 def _slot_name(slot: dict[str, Any]) -> str:
     """Of processors, or of a part of a GPU."""
-    return f"Part {slot['profile']}" if slot.get("profile") else "Processors"
+    return f"Part {slot['profile']}" if slot.get("profile") else "CPUs"
 
 
 def _unsaid(state: str, told: str) -> str:

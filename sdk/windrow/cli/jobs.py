@@ -398,7 +398,7 @@ def job_explain(
 
 @job_app.command("doctor")
 def job_doctor(context: typer.Context, job: Which, as_json: AsJson = False) -> None:
-    """Tell what holds the GPUs of a job back: heat, power, PCIe, processors, data, or nothing."""
+    """Tell what holds the GPUs of a job back: heat, power, PCIe, CPUs, data, or nothing."""
     api = client(context)
     print_findings(api, f"/jobs/{job_id(api, job, shows=True)}", as_json)
 

@@ -51,7 +51,7 @@ DECLARED: Final = {
 CAPABILITIES: Final = {
     "gpu_count": _option(int, "--gpu-count", "Number of GPUs; 0: none."),
     "gpu_type": _option(str, "--gpu-type", 'Model of the GPUs, such as "NVIDIA A100".'),
-    "cpu_cores": _option(int, "--cpu-cores", "Processor cores."),
+    "cpu_cores": _option(int, "--cpu-cores", "CPU cores."),
     "memory_gb": _option(float, "--memory-gb", "Main memory in GB."),
     "storage_gb": _option(float, "--storage-gb", "Disk space in GB."),
 }

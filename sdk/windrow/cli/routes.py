@@ -72,7 +72,7 @@ def route(
         Path | None, typer.Option("--intent", metavar="FILE", help="Task intent as JSON; - for standard input.")
     ] = None,
     gpus: Annotated[int | None, typer.Option("--gpus", min=0, help="GPUs of one host; default: 1.")] = None,
-    cpus: Annotated[int | None, typer.Option("--cpus", min=1, help="Processors; default: 1.")] = None,
+    cpus: Annotated[int | None, typer.Option("--cpus", min=1, help="CPUs; default: 1.")] = None,
     gpu: Annotated[str | None, typer.Option("--gpu", help='GPU, such as h100 or "NVIDIA A100".')] = None,
     gpu_memory_gb: Annotated[float | None, typer.Option(help="Memory of one GPU in GiB.")] = None,
     hours: Annotated[float | None, typer.Option(help="How long it runs; without it there is no total.")] = None,

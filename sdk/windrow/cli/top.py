@@ -41,7 +41,7 @@ def top(
     once: Annotated[bool, typer.Option("--once", help="Print it once; also what a pipe gets.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what GPUs, processors and memory are used now, every 2 s until Ctrl-C."""
+    """Show what GPUs, CPUs and memory are used now, every 2 s until Ctrl-C."""
     api = client(context)
     look = _look_at(api, name)
     if as_json:

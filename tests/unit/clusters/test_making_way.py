@@ -126,7 +126,7 @@ async def test_without_proofs_a_refusal_is_one(m, proofs):
     await proofs.begin(HOST)
     with pytest.raises(Refused) as refused:
         await m.create(principal(OWNER), host_id=HOST, cpus=ALL)
-    assert "too few processors (3 free, you ask for 4)" in str(refused.value.refusal.reasons)
+    assert "too few CPUs (3 free, you ask for 4)" in str(refused.value.refusal.reasons)
 
 
 # --- the decision alone ---------------------------------------------------------------------------------------------

@@ -318,8 +318,8 @@ async def test_no_capacity_is_a_problem_that_says_what_the_plan_says_and_which_c
     assert (answer.json()["title"], answer.json()["retryable"]) == ("No host fits", False)
     told = answer.json()
     assert {name: told[name] for name in plan["refusal"]} == plan["refusal"]
-    assert told["detail"].startswith("No host of this market has 64 processors")
-    assert [one["text"] for one in told["reasons"]] == ["a: too few processors (4 in all, you ask for 64)"]
+    assert told["detail"].startswith("No host of this market has 64 CPUs")
+    assert [one["text"] for one in told["reasons"]] == ["a: too few CPUs (4 in all, you ask for 64)"]
     assert [one["changes"] for one in told["ways"]] == [{"cpus": 4}]
     fits = await site.client.post("/api/v1/clusters/plan", json=asked | told["ways"][0]["changes"])
     assert fits.json()["price_per_hour"] == told["ways"][0]["price_per_hour"]

@@ -313,7 +313,7 @@ async def test_a_slot_is_scrubbed_between_the_end_of_its_work_and_the_next_holde
     assert set(m.slots().values()) == {"stopping"}
     m.receipt(spec, 2, 5, final=True, end_reason="deleted")
     assert set(m.slots().values()) == {"scrubbing"}
-    with pytest.raises(NoCapacity, match="too few processors"):
+    with pytest.raises(NoCapacity, match="too few CPUs"):
         await m.create(cpus=4)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)
     assert set(m.slots().values()) == {"free"}
@@ -410,7 +410,7 @@ async def test_leases_are_renewed_while_the_host_is_online_and_the_work_lives(m)
 async def test_two_clusters_do_not_share_a_processor_slot(m):
     views = [await m.create() for _ in range(4)]
     assert len({slot.slot_id for view in views for slot in view.workloads[0].slots}) == 4
-    with pytest.raises(NoCapacity, match="too few processors"):
+    with pytest.raises(NoCapacity, match="too few CPUs"):
         await m.create()
 
 

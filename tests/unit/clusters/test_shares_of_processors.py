@@ -37,7 +37,7 @@ async def test_a_host_runs_a_machine_for_each_processor_and_the_next_hears_that_
     assert len({one.cluster.cluster_id for one in made}) == CPUS
     with pytest.raises(Refused) as refused:
         await m.create()
-    assert "too few processors (0 free, you ask for 1)" in str(refused.value.detail)
+    assert "too few CPUs (0 free, you ask for 1)" in str(refused.value.detail)
 
 
 async def test_what_ends_makes_place_for_the_next_on_its_slot(m):

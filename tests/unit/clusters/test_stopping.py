@@ -299,7 +299,7 @@ async def test_a_start_is_refused_as_a_creation_is_and_it_stays_stopped(m):
     cluster_id = await stopped(m)
     clean = await m.cluster(cluster_id)
     other = await m.create(cpus=4)
-    with pytest.raises(NoCapacity, match="too few processors"):
+    with pytest.raises(NoCapacity, match="too few CPUs"):
         await start(m, cluster_id)
     await m.clusters.delete(principal(), other.cluster.cluster_id)
     m.status(CommandKind.DELETE, CommandPhase.SUCCEEDED)

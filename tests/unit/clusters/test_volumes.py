@@ -21,7 +21,7 @@ from windrow_master.storage import checkpoints, volumes
 from windrow_master.storage.model import LIST_MAX, ObjectKey, Part
 from windrow_master.storage.transfer import Outcome
 from windrow_master.storage.volume_repository import VolumeRepository
-from windrow_master.storage.volume_rules import Due, due, is_over
+from windrow_master.storage.volume_rules import Due, due, is_over, why_not_saved
 from windrow_master.storage.volume_sync import VolumeController
 from windrow_proto.errors import InvalidInput, Unavailable
 from windrow_proto.model import WorkloadPhase
@@ -230,6 +230,21 @@ def test_what_is_due(phase, writes, due_ns, what):
     assert due(workload, writes, writes, due_ns, 10) is what
     assert due(replace(workload, is_released=True), writes, writes, due_ns, 10) is None
     assert due(replace(workload, lost_since_ns=1), writes, writes, due_ns, 10) is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "said"),
+    [
+        (WorkPhase.WAITING_FILES, "demo has not started its program yet"),
+        (WorkPhase.RUNNING, ""),
+        (WorkPhase.EXITED, ""),
+        (WorkPhase.STOPPING, "demo is ending"),
+        (WorkPhase.GONE, "demo has ended"),
+    ],
+)
+def test_who_saves_too_early_or_too_late_reads_why_in_plain_words(phase, said):
+    told = why_not_saved(made.cluster(ClusterPhase.RUNNING), phase)
+    assert told.startswith(said) and phase.value not in told
 
 
 def test_a_host_that_keeps_folders_for_nothing_is_told_so():

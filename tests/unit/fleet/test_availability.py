@@ -155,7 +155,7 @@ def test_a_host_at_work_says_what_of_it_is_rented_and_why_nothing_can_be():
     one = word(host(), slot("GPU-0", SlotState.RUNNING), slot("GPU-1"))
     assert (one.word, one.reason, one.state) == ("rented", "1 of 2 GPUs rented", Availability.RENTED)
     cpu = replace(slot("GPU-9", SlotState.RUNNING), kind="cpu", gpu_uuid=None, card=None)
-    assert word(host(inventory=Inventory()), cpu).reason == "its processors are rented"
+    assert word(host(inventory=Inventory()), cpu).reason == "its CPUs are rented"
     none = word(host(), slot("GPU-0", unavailable="busy"), slot("GPU-1", unavailable="busy"))
     assert (none.word, none.reason) == ("paused", "nothing of it can be rented now: busy")
 

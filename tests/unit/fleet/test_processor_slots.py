@@ -109,12 +109,12 @@ def test_the_spare_share_of_a_full_host_is_not_to_be_had_and_the_host_says_how_f
     partly = entry(1)
     assert [one.slot_id for one in with_one_cpu_slot(partly.slots) if one.kind == "cpu"] == [SECOND]
     assert availability.NO_PROCESSORS not in availability.slots_shown(partly)
-    assert availability.headline(partly).reason == "3 of 8 processors are rented"
+    assert availability.headline(partly).reason == "3 of 8 CPUs are rented"
     grant(w, SECOND, 5)
     full = entry(2)
     shown = {slot.slot_id: one for slot, one in zip(full.slots, availability.slots_shown(full), strict=True)}
     assert shown[THIRD] == availability.NO_PROCESSORS
-    assert availability.headline(full).reason == "8 of 8 processors are rented"
+    assert availability.headline(full).reason == "8 of 8 CPUs are rented"
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -63,7 +63,7 @@ def test_gpus_of_several_hosts_are_not_a_place_for_work_on_one() -> None:
     assert (spread.gpu_count, spread.status) == (2, "busy")
     cores = tier("cpu/A", free=8, total=8, on_one_host=4, free_on_one_host=4, unit=PriceUnit.PROCESSOR)
     route = recommend(Work(gpus=0, cpus=5), market_places([cores], Work(gpus=0, cpus=5)))
-    assert [one.reason for one in route.refused] == ["5 processors are wanted; it has 4."]
+    assert [one.reason for one in route.refused] == ["5 CPUs are wanted; it has 4."]
 
 
 def test_processors_are_for_who_wants_no_gpu_and_what_is_simulated_for_nobody() -> None:
@@ -232,7 +232,7 @@ def test_modal_is_a_place_where_it_is_connected_with_all_that_it_bills_in_the_pr
     assert (place.buys, place.offer, place.cpus, place.rest_s) == ("lab-modal", "gpu=H100:1", 8, 0.0)
     beside = parse_money("0.141912") * 4 + parse_money("0.024192") * 32
     assert place.per_hour == -(-(alone["modal/spot"].per_hour + beside) * 110 // 100)
-    assert place.note.startswith("8 processors and 32 GiB are in this price; it ends after 23 h")
+    assert place.note.startswith("8 CPUs and 32 GiB are in this price; it ends after 23 h")
     route = recommend(work, [place])
     assert "a run is started for it, at lab-modal" in route.ranked[0].cons
     assert route.chosen is None, "nothing is bought unless somebody says so"

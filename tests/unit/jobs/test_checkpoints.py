@@ -54,7 +54,7 @@ def said(it, job):
 async def running(it, twin, **more):
     """A job with a folder whose first attempt runs."""
     it.mover.twin = twin
-    it.market.join()
+    it.market.join(simulated=more.get("simulated", False))
     job = await it.submit(await_files=True, retries=1, name="train", **more)
     await it.jobs.put_folder(principal(), job.job_id, once(FOLDER))
     await it.tick()
@@ -97,6 +97,15 @@ async def test_the_next_attempt_has_the_newest_checkpoint_before_it_starts(tmp_p
             "train: its checkpoint of step 7 is saved",
             "train: it goes on from its checkpoint of step 7",
         ]
+
+
+async def test_of_simulated_work_no_checkpoint_is_asked_for(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        twin = Twin()
+        job = await running(it, twin, simulated=True)
+        it.clock.advance(60 * SECOND)
+        await it.tick(2)
+        assert (twin.asked, said(it, job)) == (0, [])
 
 
 @pytest.mark.parametrize("error", [LinkClosed("The host hung up."), HostUnreachable(), DeadlineExceeded("Too late.")])

@@ -41,8 +41,8 @@ async def test_a_job_is_submitted_shown_listed_cancelled_and_run_again(site) -> 
 @pytest.mark.parametrize(
     ("asked", "detail", "change"),
     [
-        ({"cpus": 64}, "No host of this market has 64 processors, free or not", {"cpus": 4}),
-        ({"tier": "nonsense/A"}, "No host of this market has processors in tier nonsense/A", {"tier": "cpu/C"}),
+        ({"cpus": 64}, "No host of this market has 64 CPUs, free or not", {"cpus": 4}),
+        ({"tier": "nonsense/A"}, "No host of this market has CPUs in tier nonsense/A", {"tier": "cpu/C"}),
         ({"gpus": 1, "gpu_model": "B200"}, "No host of this market has 1 x B200", None),
     ],
 )

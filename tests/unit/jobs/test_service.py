@@ -67,7 +67,7 @@ async def test_a_queued_job_says_what_the_plan_says_and_no_more_once_it_has_a_pl
         waiting = await it.jobs.get(principal(), job.job_id)
         assert waiting.refusal is not None and not waiting.refusal.is_possible
         assert waiting.job.reason == waiting.refusal.detail
-        assert "No host of this market has processors in tier nonsense/A" in waiting.job.reason
+        assert "No host of this market has CPUs in tier nonsense/A" in waiting.job.reason
         fits = await it.submit()
         await it.tick(3)
         assert (await it.jobs.get(principal(), fits.job_id)).refusal is None

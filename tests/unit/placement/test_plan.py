@@ -111,7 +111,7 @@ def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
         ({}, {"image": None}, "no default image; name an image"),
         ({}, {"image": None, "runtime": Runtime.PROCESS}, "plain processes run only for the owner"),
         ({"runtimes": ("docker",)}, {"image": None, "account_id": OWNER}, "it has no process runtime now"),
-        ({}, {"cpus": 17}, "too few processors (16 in all, you ask for 17)"),
+        ({}, {"cpus": 17}, "too few CPUs (16 in all, you ask for 17)"),
         ({}, {"memory_bytes": Bytes(65 * GIB)}, "too little memory (64 GiB in all, you ask for 65 GiB)"),
         ({}, {"gpus": 3}, "too few GPUs (2 in all, you ask for 3 on one host)"),
         ({}, {"gpus": 1, "gpu_model": "A100"}, "another GPU model (NVIDIA H100 PCIe)"),
@@ -122,7 +122,7 @@ def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
             {"gpus": 1, "max_price_per_hour": Microcents(1)},
             "dearer than you allow (2.00 per hour, you allow 0.00000001)",
         ),
-        ({"slots": ()}, {}, "no processor slot"),
+        ({"slots": ()}, {}, "no CPU slot"),
     ],
 )
 def test_a_refusal_says_for_each_host_why(change: dict[str, object], asked: dict[str, object], words: str) -> None:
@@ -357,7 +357,7 @@ def test_one_host_too_few_is_a_refusal_that_says_so_of_all_that_fit() -> None:
     assert isinstance(answer, Refusal)
     assert [one.text for one in answer.reasons] == [
         "2 of your hosts: only 2 of the 3 hosts that you ask for fit",
-        "c: too few processors (0 in all, you ask for 1)",
+        "c: too few CPUs (0 in all, you ask for 1)",
     ]
 
 

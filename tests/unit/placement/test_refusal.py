@@ -80,7 +80,7 @@ def test_the_same_reason_of_many_hosts_is_counted_once_and_the_nearest_is_named(
     hosts = [host(f"h{number}", cpu(f"h{number}"), cpus_free=number) for number in range(12)]
     refusal = refused(request(cpus=100), *hosts)
     assert [one.text for one in refusal.reasons] == [
-        "12 hosts: too few processors (nearest: h11, 11 in all, you ask for 100)"
+        "12 hosts: too few CPUs (nearest: h11, 11 in all, you ask for 100)"
     ]
     assert refusal.reasons[0].hosts[0] == ("host_h11", "h11")
 
@@ -126,7 +126,7 @@ def test_simulated_hosts_are_no_part_of_an_answer_about_real_ones_and_the_other_
             {"max_price_per_hour": 200 * CENT},
         ),
         ({"gpus": 4}, "Fits on small with 1 GPU instead of 4, for 0.50 per hour", {"gpus": 1}),
-        ({"gpus": 1, "cpus": 64}, "Fits on large with 32 processors instead of 64, for 2.00 per hour", {"cpus": 32}),
+        ({"gpus": 1, "cpus": 64}, "Fits on large with 32 CPUs instead of 64, for 2.00 per hour", {"cpus": 32}),
         ({"gpus": 1, "gpu_model": "B200"}, "Fits on small with NVIDIA L4 instead of B200, for 0.50 per hour", None),
         (
             {"gpus": 1, "tier": "b200"},
@@ -171,7 +171,7 @@ def test_two_small_changes_together_are_told_where_one_is_not_enough() -> None:
 
 def test_fewer_processors_cost_less() -> None:
     (way,) = refused(request(cpus=32), host("a", cpu(cents=64))).ways
-    assert way.text == "Fits on a with 16 processors instead of 32, for 0.32 per hour"
+    assert way.text == "Fits on a with 16 CPUs instead of 32, for 0.32 per hour"
 
 
 def test_own_work_whose_image_cannot_run_there_is_offered_as_a_process() -> None:
@@ -188,8 +188,8 @@ def test_own_work_whose_image_cannot_run_there_is_offered_as_a_process() -> None
         ({"gpus": 1, "gpu_model": "B200"}, "1 x B200"),
         ({"gpus": 16}, "16 x GPU"),
         ({"gpus": 1, "tier": "nonsense/A"}, "1 x GPU in tier nonsense/A"),
-        ({"tier": "nonsense/A"}, "processors in tier nonsense/A"),
-        ({"cpus": 1_000}, "1000 processors"),
+        ({"tier": "nonsense/A"}, "CPUs in tier nonsense/A"),
+        ({"cpus": 1_000}, "1000 CPUs"),
         ({"gpus": 1, "slice": "1g.10gb"}, "1 x 1g.10gb"),
         ({"gpus": 1, "hosts": 3}, "1 x GPU on 3 hosts"),
     ],

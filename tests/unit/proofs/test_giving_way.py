@@ -137,7 +137,7 @@ async def test_a_host_that_does_not_end_a_proof_in_time_refuses_for_now_and_late
         (refused,) = await renting
         assert isinstance(refused, NoCapacity)
         assert (refused.code, refused.retry_after_ns) == ("no_capacity", SOON_NS)
-        assert "too few processors (3 free, you ask for 4)" in refused.detail
+        assert "too few CPUs (3 free, you ask for 4)" in refused.detail
 
         waits.clear()
         m.clock.advance(LEAVING_NS)

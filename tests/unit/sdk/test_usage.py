@@ -28,7 +28,7 @@ MEMBER: dict[str, Any] = {
     "gpu_ratio": 0.934,
     "gpu_memory_used_bytes": 40 * 2**30,
 }
-ALL = "1.50 processors, GPU 93%, memory 3.0 GiB, GPU memory 40.0 GiB, disk 1.0 MiB, 0 B/s received, 2.0 KiB/s written"
+ALL = "1.50 CPUs, GPU 93%, memory 3.0 GiB, GPU memory 40.0 GiB, disk 1.0 MiB, 0 B/s received, 2.0 KiB/s written"
 CLUSTER: dict[str, Any] = {"id": "cluster_1", "name": "lab", "account_id": "a", "workloads": [], "request": {}}
 ASKED: dict[str, Any] = {
     "argv": ["true"],
@@ -84,7 +84,7 @@ def test_several_members_are_told_apart_by_their_ranks(
     second = MEMBER | {"rank": 1, "cpu_cores": 0.25}
     asked_of(monkeypatch, ["cluster", "show", "lab"], CLUSTER | {"phase": "Degraded"}, MEMBER, second)
     said = " ".join(capsys.readouterr().out.split())
-    assert "Rank 0 uses now 1.50 processors" in said and "Rank 1 uses now 0.25 processors" in said
+    assert "Rank 0 uses now 1.50 CPUs" in said and "Rank 1 uses now 0.25 CPUs" in said
 
 
 @pytest.mark.parametrize("word", ["cluster", "job"])

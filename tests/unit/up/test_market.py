@@ -125,7 +125,7 @@ def test_progress_says_each_fact_of_this_host_in_words() -> None:
     )
 
     assert lines == [
-        "Online  rack-7 after 3.2 s: 2 processors, 0 GPUs",
+        "Online  rack-7 after 3.2 s: 2 CPUs, 0 GPUs",
         "Condition gpu.no_driver  no driver. Install it.",
         "Tier cpu/B  2 cores",
         "Bandwidth  2 Mbit/s up, 3 Mbit/s down, measured by the relay",
@@ -137,7 +137,7 @@ def test_a_host_whose_inventory_is_on_its_way_is_not_described_yet() -> None:
     lines = list(progress(HOST | {"cpu_count": None, "bandwidth": None}, 3.21, "windrow"))
 
     assert lines == ["Listed  at 0.03 per hour (test money). Rent it: windrow run -- echo hello"]
-    assert next(progress(HOST | {"gpus": [{}]}, 3.21, "windrow")) == "Online  rack-7 after 3.2 s: 2 processors, 1 GPU"
+    assert next(progress(HOST | {"gpus": [{}]}, 3.21, "windrow")) == "Online  rack-7 after 3.2 s: 2 CPUs, 1 GPU"
 
 
 def test_nobody_at_the_address_is_a_sentence() -> None:

@@ -38,7 +38,7 @@ TITLES: Final[Mapping[Cause, str]] = {
     Cause.POWER_CAPPED: "Slowed down by its power limit",
     Cause.IDLE: "Idle",
     Cause.PCIE_BOUND: "Waits for the PCIe link",
-    Cause.CPU_BOUND: "Waits for the processors",
+    Cause.CPU_BOUND: "Waits for the CPUs",
     Cause.DATA_STARVED: "Waits for its data",
     Cause.MEMORY_NEARLY_FULL: "Memory nearly full",
 }

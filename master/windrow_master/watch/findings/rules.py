@@ -147,10 +147,10 @@ class _Look:
             return None
         rest = "" if is_own else ", its host has none left"
         words = (
-            f"The work uses {cores:.1f} of its {most} processors{rest}, and {self._card.name} is {self._busy:.0%} "
+            f"The work uses {cores:.1f} of its {most} CPUs{rest}, and {self._card.name} is {self._busy:.0%} "
             "busy: it waits for them."
         )
-        remedy = "Ask for more processors (`--cpus`), or do on the card what the processors prepare."
+        remedy = "Ask for more CPUs (`--cpus`), or do on the card what the CPUs prepare."
         charts = (CORES, USE) if is_own else (CORES, HOST_CORES, USE)
         return self._found(Cause.CPU_BOUND, words, remedy, 1 - self._busy, charts, float(most))
 
@@ -167,7 +167,7 @@ class _Look:
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (WAITING, USE, DISK), WAITING_RATIO)
         is_one = cores is not None and ONE_CORE[0] <= cores <= ONE_CORE[1] and self._card.cpus > 1
         if is_one and not self._card.serves and not self._is_host_full:
-            words += f", which one of {self._card.cpus} processors prepares alone."
+            words += f", which one of {self._card.cpus} CPUs prepares alone."
             remedy = "Load data in several processes: in PyTorch `DataLoader(num_workers=4, pin_memory=True)`."
             return self._found(Cause.DATA_STARVED, words, remedy, 1 - self._busy, (CORES, USE))
         return None
