@@ -149,13 +149,13 @@ def way_of(request: Request, host: Candidate) -> Way | Miss:
     if request.runtime is Runtime.PROCESS:
         return Miss(Obstacle.RUNTIME, "plain processes run only for the owner of a host: ask for a container")
     image = request.image or host.default_image
-    if image is None:
-        return Miss(Obstacle.IMAGE, "no default image; name an image", no_process if is_own else "")
-    if Runtime.DOCKER not in host.runtimes:
+    if Runtime.DOCKER not in host.runtimes and not (image is None and is_own):
         has_process = is_own and Runtime.PROCESS in host.runtimes and request.runtime is None
         changes = {"image": None} if has_process else {}
         detail = host.about_containers or "its docker runtime is not available"
         return Miss(Obstacle.RUNTIME, "cannot run containers now", detail, changes=changes)
+    if image is None:
+        return Miss(Obstacle.IMAGE, "no default image; name an image", no_process if is_own else "")
     if request.gpus and not host.gives_containers_gpus:
         return Miss(Obstacle.RUNTIME, "cannot give GPUs to containers", "the NVIDIA Container Toolkit is missing")
     if not host.is_fenced and not is_own:

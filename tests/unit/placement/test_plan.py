@@ -108,6 +108,7 @@ def test_a_gpu_request_takes_whole_gpus_of_one_host_and_pays_for_each() -> None:
         ({"verify_state": "failed"}, {}, "until it is verified, for its owner only (now failed)"),
         ({"runtimes": ("process",)}, {}, "its docker runtime is not available"),
         ({"runtimes": (), "about_containers": "its daemon is gone"}, {}, "run containers now (its daemon is gone)"),
+        ({"runtimes": ("process",)}, {"image": None}, "cannot run containers now"),
         ({}, {"image": None}, "no default image; name an image"),
         ({}, {"image": None, "runtime": Runtime.PROCESS}, "plain processes run only for the owner"),
         ({"runtimes": ("docker",)}, {"image": None, "account_id": OWNER}, "it has no process runtime now"),
