@@ -110,7 +110,11 @@ def state_of(connection: Connection) -> TransactionState:
     return _OF_POSTGRESQL.get(driver.info.transaction_status.name, TransactionState.ENDED)
 
 
-_OF_POSTGRESQL: Final = {"INTRANS": TransactionState.OPEN, "INERROR": TransactionState.FAILED}
+_OF_POSTGRESQL: Final = {
+    "IDLE": TransactionState.OPEN,  # it begins with its first statement
+    "INTRANS": TransactionState.OPEN,
+    "INERROR": TransactionState.FAILED,
+}
 
 
 FEW: Final = 8
