@@ -13,7 +13,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -39,6 +39,8 @@ SERVICE_PORT_ABOVE: Final = 300
 START_S: Final = 60.0
 JOIN_S: Final = 20.0
 CLUSTERS_END_S: Final = 20.0
+DRAIN_S: Final = 5.0
+"""Of that, for draining the hosts of this machine first."""
 LOOK_S: Final = 0.1
 WATCH_S: Final = 1.0
 MASTERS_MAX: Final = 5
@@ -239,11 +241,28 @@ class Market:
         """Offer the hosts that the last stop has drained, unless somebody has decided otherwise since."""
         drained = self._cli.read().get("drained", [])
         for host in http.items("/hosts") if drained else ():
+            if self._stop.is_set():
+                return True  # the next start does it
             if host["id"] in drained and host["admin_state"] == "draining":
-                http.call("POST", f"/hosts/{host['id']}/activate", {"reason": "windrow up has started again"})
-        if drained:
+                self._offer(http, host)
+        if drained and not self._stop.is_set():
             self._cli.write({key: value for key, value in self._cli.read().items() if key != "drained"})
         return True
+
+    def _offer(self, http: MasterHttp, host: Mapping[str, Any]) -> None:
+        """Offer one, unless a GPU of it is faulty: who activates such a host says that it is sound."""
+        if _is_faulty(host):
+            said = "a GPU of it is faulty"
+        else:
+            try:
+                http.call("POST", f"/hosts/{host['id']}/activate", {"reason": "windrow up has started again"})
+            except WindrowError as error:
+                if error.retryable:
+                    raise Unavailable(error.detail) from error
+                said = error.detail
+            else:
+                return
+        self.say(f"{host['name']} stays drained: {said}. Offer it: {self._config.windrow} host activate {host['id']}")
 
     async def _simulate(self) -> None:
         count, folder = self._simulated.wanted, self._data / "simulated"
@@ -350,6 +369,7 @@ class Market:
         kept, as after any end that its renter did not ask for. What waits for a place does not begin meanwhile."""
         if self._http is None or all(daemon.pid is None for daemon in self._masters().values()):
             return
+        left: list[str] | None = None
         try:
             async with asyncio.timeout(CLUSTERS_END_S):
                 http = self._current()
@@ -359,18 +379,29 @@ class Market:
                 while left := await asyncio.to_thread(self._local_clusters):
                     await asyncio.sleep(LOOK_S)
         except TimeoutError:
-            self.say(f"Still running after {CLUSTERS_END_S:g} s: {', '.join(left)}; the agent ends what is left")
+            said = "The Master is slow" if left is None else f"Still running: {', '.join(left)}"
+            self.say(f"{said}, after {CLUSTERS_END_S:g} s; the agent ends what is left")
         except WindrowError as error:
             self.say(f"The machines could not be ended in order ({error.detail}); the agent ends what is left")
 
     def _drain(self, http: MasterHttp) -> None:
-        """Have nothing that waits begin on this machine until the next start."""
+        """Have nothing that waits begin on this machine until the next start, as far as DRAIN_S allows. A host with a
+        faulty GPU is left as it is, since the next start could not offer it again."""
+        ends = time.monotonic() + DRAIN_S
         if not http.call("GET", "/queue?limit=1")["items"]:
             return
         ours = self._local_hosts()
-        drained = [one["id"] for one in http.items("/hosts") if one["id"] in ours and one["admin_state"] == "active"]
-        self._cli.write(self._cli.read() | {"drained": drained})
-        for host_id in drained:
+        active = (one for one in http.items("/hosts") if one["id"] in ours and one["admin_state"] == "active")
+        drained, record = [one["id"] for one in active if not _is_faulty(one)], self._cli.read()
+        try:  # with those of the stop before, where this start has not come to offering them
+            self._cli.write(record | {"drained": sorted({*record.get("drained", []), *drained})})
+        except OSError as error:
+            self.say(f"This machine is not drained, since it could not be kept that it was: {error}")
+            return
+        own = _identity_of(self._data / "agent")
+        for host_id in sorted(drained, key=lambda one: one != own):
+            if time.monotonic() > ends:
+                return
             http.call("POST", f"/hosts/{host_id}/drain", {"reason": "windrow up stops"})
 
     def _local_hosts(self) -> set[str]:
@@ -441,6 +472,10 @@ class Market:
                 raise StorageFailed(f"The market cannot run: {daemon.helpless}")
             if daemon.restarts >= 5:
                 raise DeadlineExceeded(f"{daemon.name} does not stay up. Its log: {daemon.log_path}")
+
+
+def _is_faulty(host: Mapping[str, Any]) -> bool:
+    return any(slot["state"] == "faulted" for slot in host["slots"])
 
 
 def _are_attached(http: MasterHttp) -> bool:

@@ -1,20 +1,33 @@
 """Promises of `windrow up --once` and of what it says, against a Master played by a script."""
 
 import asyncio
+import errno
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from tests.waiting import PATIENCE_S
-from windrow_proto.errors import DeadlineExceeded, LinkClosed, NotFound, Unavailable, WorkloadFailed
+from windrow_proto.data_directory import CliFile
+from windrow_proto.errors import (
+    Conflict,
+    DeadlineExceeded,
+    LinkClosed,
+    NotFound,
+    TooMany,
+    Unavailable,
+    WorkloadFailed,
+)
 from windrow_up import market as up_market
 from windrow_up import once
 from windrow_up.client import MasterHttp
 from windrow_up.market import Market, UpConfig
 from windrow_up.once import Job
+from windrow_up.supervisor import Daemon
 from windrow_up.words import progress
 
 HOST = {
@@ -159,7 +172,7 @@ async def test_what_is_only_for_saying_never_ends_the_market(
 
     monkeypatch.setattr(up_market, "WATCH_S", 0.001)
     monkeypatch.setattr(Market, "_current", look)
-    market = Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))
+    market = _market(tmp_path)
     async with asyncio.timeout(PATIENCE_S), asyncio.TaskGroup() as group:
         watching = group.create_task(market._watch())
         await enough.wait()
@@ -173,16 +186,29 @@ class FleetOfMaster(MasterHttp):
     def __init__(self, waits: bool, **states: str) -> None:
         super().__init__("http://nowhere", "wt_x")
         self.waits, self.states = waits, states
+        self.faulty: set[str] = set()
+        self.refuses: list[Exception] = []
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         if path.startswith("/queue"):
             return {"items": [{"id": "job_1"}] if self.waits else [], "next_cursor": None}
         if path.startswith("/hosts?") or path == "/hosts":
-            found = [{"id": host_id, "admin_state": state} for host_id, state in self.states.items()]
-            return {"items": found, "next_cursor": None}
+            return {"items": [self._host(host_id) for host_id in self.states], "next_cursor": None}
+        if path.startswith("/clusters"):
+            return {"items": [], "next_cursor": None}
+        if self.refuses:
+            raise self.refuses.pop(0)
         _, _, host_id, decided = path.split("/")
         self.states[host_id] = {"drain": "draining", "activate": "active"}[decided]
         return {}
+
+    def _host(self, host_id: str) -> dict[str, Any]:
+        slots = [{"state": "free"}, {"state": "faulted" if host_id in self.faulty else "running"}]
+        return {"id": host_id, "name": host_id, "admin_state": self.states[host_id], "slots": slots}
+
+
+def _market(folder: Path) -> Market:
+    return Market(UpConfig(folder, "127.0.0.1", "", 0, once=False))
 
 
 def _on_this_machine(folder: Path, name: str, host_id: str) -> None:
@@ -197,15 +223,15 @@ def test_what_waits_does_not_begin_on_a_machine_that_stops_and_may_after_the_nex
     states = {"ours": "active", "resting": "draining", "later": "active", "afar": "active"}
     master = FleetOfMaster(True, **states)
 
-    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._drain(master)
+    _market(tmp_path)._drain(master)
     assert master.states == states | {"ours": "draining", "later": "draining"}
 
     master.states["later"] = "quarantined"  # somebody has decided otherwise
-    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._offer_again(master)
+    _market(tmp_path)._offer_again(master)
     assert master.states == states | {"later": "quarantined"}
 
     master.states["ours"] = "draining"  # by hand: the start after that leaves it so
-    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._offer_again(master)
+    _market(tmp_path)._offer_again(master)
     assert master.states["ours"] == "draining"
 
 
@@ -213,6 +239,105 @@ def test_a_machine_that_stops_is_not_drained_where_nothing_waits(tmp_path: Path)
     _on_this_machine(tmp_path, "agent", "ours")
     master = FleetOfMaster(False, ours="active")
 
-    Market(UpConfig(tmp_path, "127.0.0.1", "", 0, once=False))._drain(master)
+    _market(tmp_path)._drain(master)
 
     assert master.states == {"ours": "active"}
+
+
+def test_a_stop_before_the_start_has_offered_what_the_last_stop_drained_leaves_it_to_the_next_start(
+    tmp_path: Path,
+) -> None:
+    _on_this_machine(tmp_path, "agent", "ours")
+    _on_this_machine(tmp_path, "simulated/0000", "later")
+    master = FleetOfMaster(True, ours="active", later="active")
+    _market(tmp_path)._drain(master)
+    master.states["later"] = "active"  # it came as far as this one
+
+    _market(tmp_path)._drain(master)
+    stopped = _market(tmp_path)
+    stopped._stop.set()
+    assert stopped._offer_again(master)
+    assert master.states == {"ours": "draining", "later": "draining"}
+
+    assert _market(tmp_path)._offer_again(master)
+    assert master.states == {"ours": "active", "later": "active"}
+
+
+def test_a_faulty_gpu_is_not_said_to_be_sound_by_a_start(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _on_this_machine(tmp_path, "agent", "ours")
+    _on_this_machine(tmp_path, "simulated/0000", "later")
+    master = FleetOfMaster(True, ours="active", later="active")
+    master.faulty = {"ours"}
+    _market(tmp_path)._drain(master)
+    assert master.states == {"ours": "active", "later": "draining"}
+
+    master.faulty = {"later"}  # found while it ended
+    assert _market(tmp_path)._offer_again(master)
+    assert master.states["later"] == "draining"
+    assert "windrow host activate later" in capsys.readouterr().out
+
+
+def test_a_host_that_cannot_be_offered_again_does_not_keep_the_market_from_starting(tmp_path: Path) -> None:
+    for number, host_id in enumerate(("one", "other")):
+        _on_this_machine(tmp_path, f"simulated/{number:04d}", host_id)
+    master = FleetOfMaster(True, one="active", other="active")
+    _market(tmp_path)._drain(master)
+
+    master.refuses = [TooMany("in a moment")]
+    with pytest.raises(Unavailable, match="in a moment"):  # as long as it starts it tries again
+        _market(tmp_path)._offer_again(master)
+    master.refuses = [Conflict("somebody was faster")]
+    assert _market(tmp_path)._offer_again(master)
+    assert sorted(master.states.values()) == ["active", "draining"]
+
+
+def test_a_machine_is_not_drained_where_nobody_would_know_of_it_at_the_next_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    _on_this_machine(tmp_path, "agent", "ours")
+    master = FleetOfMaster(True, ours="active")
+    monkeypatch.setattr(CliFile, "write", full)
+
+    _market(tmp_path)._drain(master)
+
+    assert master.states == {"ours": "active"}
+
+
+def test_this_host_is_drained_first_and_the_others_as_far_as_there_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _on_this_machine(tmp_path, "agent", "ours")
+    _on_this_machine(tmp_path, "simulated/0000", "a")
+    master, market = FleetOfMaster(True, a="active", ours="active"), _market(tmp_path)
+    now = iter((0.0, 1.0, up_market.DRAIN_S + 1))
+    monkeypatch.setattr(up_market, "time", SimpleNamespace(monotonic=now.__next__))
+
+    market._drain(master)
+
+    assert master.states == {"a": "active", "ours": "draining"}
+
+
+class Living(Daemon):
+    """A daemon that runs."""
+
+    pid = 1
+
+
+async def test_a_master_that_is_too_slow_to_drain_does_not_keep_the_rest_of_the_stop_from_being_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(up_market, "CLUSTERS_END_S", 0.01)
+    monkeypatch.setattr(Market, "_drain", lambda *_: answers.wait(PATIENCE_S))
+    monkeypatch.setattr(Market, "_current", lambda _: None)
+    monkeypatch.setattr(Market, "_masters", lambda _: {"master": Living("master", (), tmp_path / "log")})
+    market = _market(tmp_path)
+    market._http = FleetOfMaster(True)
+
+    await market._end_clusters()
+
+    answers.set()
+    assert "The Master is slow, after 0.01 s" in capsys.readouterr().out
