@@ -22,13 +22,16 @@ INDEX: Final = "WINDROW_ARRAY_INDEX"
 SIZE: Final = "WINDROW_ARRAY_SIZE"
 SET_BY_MASTER: Final = frozenset({JOB, ATTEMPT, INDEX, SIZE})
 """Variables of a job's work: an id and numbers, which no job's own environment may have."""
-_NO_SECRET: Final = re.compile(r"job_[0-9a-f]{32}|[0-9]{1,9}")
+_JOB_ID: Final = re.compile(r"job_[0-9a-f]{32}")
+_NUMBER: Final = re.compile(r"[0-9]{1,4}")
 
 
-def is_secret(name: str, value: str) -> bool:
-    """Return whether a value is sealed to the host that is told it: all are but those that the Master sets for jobs,
-    whose seals would cost it more than anything else of an array's copy."""
-    return name not in SET_BY_MASTER or _NO_SECRET.fullmatch(value) is None
+def in_clear(asked: Mapping[str, str]) -> frozenset[str]:
+    """Return the variables whose values a host is told in clear: those that the Master sets for jobs, whose seals would
+    cost it more than anything else of an array's copy. A machine of a renter's own may have some of their names."""
+    if _JOB_ID.fullmatch(asked.get(JOB, "")) is None:
+        return frozenset()
+    return frozenset(one for one in SET_BY_MASTER & asked.keys() if one == JOB or _NUMBER.fullmatch(asked[one]))
 
 
 def sealed(key: SealKey, values: Mapping[str, str], owner: str) -> bytes:

@@ -195,11 +195,11 @@ class Launcher:
 def _sealed_for(host: Host, spec: WorkloadSpec, cluster: Cluster) -> WorkloadSpec:
     """With the values that the renter set, and the members' secret, for nobody but the host."""
     asked, secret = cluster.request, cluster.secret
+    is_clear = frozenset[str]() if asked.secrets else environments.in_clear(asked.env)
     theirs = {
         name: value
         for name, value in spec.env.items()
-        if (name in asked.env and (asked.secrets or environments.is_secret(name, value)))
-        or (secret is not None and value == secret)
+        if (name in asked.env and name not in is_clear) or (secret is not None and value == secret)
     }
     if not theirs:
         return spec

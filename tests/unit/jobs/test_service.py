@@ -249,10 +249,15 @@ async def test_a_host_is_told_in_clear_what_the_master_sets_for_a_job_and_nothin
         assert it.market.spec().env["PIN"] == "1234"
 
 
-@pytest.mark.parametrize("value", ["hf_token", "job_mine", "1234567890", "12\n", "", "١"])
+@pytest.mark.parametrize("value", ["hf_token", "job_mine", "12345", "12\n", "", "١"])
 def test_what_is_no_id_and_no_number_is_sealed_whatever_it_is_called(value) -> None:
-    assert environments.is_secret("WINDROW_JOB_ID", value)
-    assert environments.is_secret("PIN", "1234")
+    job = {"WINDROW_JOB_ID": f"job_{'0' * 32}"}
+    assert environments.in_clear(job | {"WINDROW_ATTEMPT": value, "PIN": "1234"}) == job.keys()
+    assert environments.in_clear({"WINDROW_JOB_ID": value, "WINDROW_ATTEMPT": "1"}) == frozenset()
+
+
+def test_a_machine_of_no_job_has_all_of_its_values_sealed() -> None:
+    assert environments.in_clear({"WINDROW_ATTEMPT": "4711", "WINDROW_ARRAY_SIZE": "1"}) == frozenset()
 
 
 async def test_limits_end_a_job_with_their_reason_and_keep_what_it_wrote(tmp_path) -> None:
