@@ -178,6 +178,7 @@ class JobService:
             self._load(uow, principal, parent_id, frozenset())
         found, asked_for = [], self._digest(request)
         parents = uow[JobRepository].all_of(list(asked.comes_after))
+        uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         for index, job_id in enumerate(ids):
             job = Job(
                 *(job_id, principal.account_id, ids[0], row, JobState.SUBMITTED, uow.now_wall_ns, index),
@@ -193,7 +194,6 @@ class JobService:
         if asked.route_id is not None:
             place = (asked.host_id, asked.tier)
             uow.publish(RouteFollowed(principal.account_id, ids[0], asked.route_id, *place))
-        uow.audit(principal.actor, "job.submit", ids[0], "asked for", {"jobs": str(count)})
         return tuple(found)
 
     def _ask_elsewhere(
@@ -443,10 +443,10 @@ class JobService:
                 sealed_env=environments.sealed(self._seal_key, env, job.group),
                 spenders=principal.spenders,
             )
+            uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             asked, told = self._digest(replace(job.request, env=env)), f"{fresh.name} is submitted once more"
             fresh = self._transitions.add(uow, fresh, key, asked, said=told, actor=principal.actor, parents={})
             self._ask_elsewhere(uow, fresh.account_id, request, (fresh.job_id,))
-            uow.audit(principal.actor, "job.submit", fresh.job_id, f"once more {job_id}")
             return _view(uow, fresh)
 
         return await self._store.write(change, name="job.rerun")

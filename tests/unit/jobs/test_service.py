@@ -260,6 +260,80 @@ def test_a_machine_of_no_job_has_all_of_its_values_sealed() -> None:
     assert environments.in_clear({"WINDROW_ATTEMPT": "4711", "WINDROW_ARRAY_SIZE": "1"}) == frozenset()
 
 
+async def test_what_was_submitted_is_told_before_what_follows_from_it(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        asked = JobRequest(argv=("true",), array_size=2)
+        first, second = [view.job for view in await it.jobs.submit(principal(), asked)]
+        await it.jobs.cancel(principal(), first.job_id)
+        again = (await it.jobs.rerun(principal(), first.job_id)).job
+        log = it.store.read_now(lambda uow: uow.audit_log.list())
+        seen = it.store.read_now(lambda uow: uow.events.newest(again.job_id, limit=9))
+    assert [(one.subject, one.action) for one in log if one.action.startswith("job.")] == [
+        (first.job_id, "job.submit"),
+        (first.job_id, "job.admit"),
+        (second.job_id, "job.admit"),
+        (first.job_id, "job.cancel"),
+        (again.job_id, "job.submit"),
+        (again.job_id, "job.admit"),
+    ]
+    assert [one.kind for one in reversed(seen)] == ["job.submitted", "job.queued"]
+
+
+async def test_only_what_waits_for_nothing_else_is_queued_with_its_submission(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        done, failed, living = [await it.submit("true") for _ in range(3)]
+        await it.jobs.cancel(principal(), failed.job_id)
+        it.market.join()
+        await it.tick()
+        it.exit(it.run(it.market.spec()))
+        await it.tick(2)
+        ended = [one for one in (done, living) if (await it.get(one)).state is S.SUCCEEDED]
+        (ok,), (goes_on,) = ended, [one for one in (done, living) if one not in ended]
+        asked = {
+            S.QUEUED: [
+                {"after": (ok.job_id,)},
+                {"after_any": (ok.job_id, failed.job_id)},
+                {"after_failure": (failed.job_id,)},
+                {"begin_ns": it.clock.wall_ns() + MINUTE},
+                {"array_size": 1},
+            ],
+            S.SUBMITTED: [
+                {"after": (failed.job_id,)},
+                {"after": (ok.job_id, goes_on.job_id)},
+                {"after_any": (goes_on.job_id,)},
+                {"after_failure": (ok.job_id,)},
+                {"await_files": True},
+                {"await_files": True, "after": (ok.job_id,)},
+            ],
+        }
+        for state, all_more in asked.items():
+            for more in all_more:
+                job = await it.submit("true", key=str(more), **more)
+                assert (job.state, await it.submit("true", key=str(more), **more)) == (state, job), more
+        with pytest.raises(InvalidInput):
+            await it.submit("true", deadline_ns=it.clock.wall_ns() - SECOND)
+
+
+@pytest.mark.parametrize("verb", ["hold", "cancel"])
+async def test_what_is_held_or_cancelled_right_after_its_submission_does_not_start(tmp_path, verb) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit("true")
+        await getattr(it.jobs, verb)(principal(), job.job_id)
+        await it.tick(2)
+        assert it.market.commands(CommandKind.CREATE) == []
+        assert (await it.get(job)).state is (S.QUEUED if verb == "hold" else S.CANCELLED)
+
+
+async def test_a_master_that_dies_right_after_a_submission_starts_the_job_after_its_restart(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        it.market.join()
+        job = await it.submit("true")
+        it.start_again()
+        await it.tick(2)
+        assert (await it.get(job)).state is S.STARTING
+
+
 async def test_limits_end_a_job_with_their_reason_and_keep_what_it_wrote(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()
