@@ -25,6 +25,7 @@ from windrow_master.identity.model import Account
 from windrow_master.loops import again
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.clock import SystemClock, SystemRng
+from windrow_proto.endure import endure
 from windrow_proto.ids import HostId
 from windrow_proto.keys import SigningKey
 from windrow_proto.model import GpuFacts, Inventory
@@ -101,6 +102,7 @@ async def serve(opened: wiring.Master, static: Path, token: str) -> None:
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", timeout_keep_alive=75)
     server, tail = uvicorn.Server(config), EventTail(opened.store, opened.services.bus, opened.services.broadcaster)
     await opened.fleet.refresh()
+    endure()  # as the Master does before it serves
     async with asyncio.TaskGroup() as group:
         clock = opened.services.clock
         loops = [
