@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import Column, Float, LargeBinary, Table, bindparam, insert, select, update
-from sqlalchemy.exc import DataError, IntegrityError
+from sqlalchemy import Column, Float, LargeBinary, MetaData, Table, bindparam, insert, select, update
+from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
 from sqlalchemy.types import JSON, BigInteger, Boolean, String
 
 from tests.master_support import opened_store
@@ -19,7 +19,9 @@ from windrow_master.store.prepared import Made, Upsert
 from windrow_master.store.store import Store
 from windrow_master.store.tables import operations
 from windrow_master.store.unit import UnitOfWork
+from windrow_master.watch.tables import alerts
 from windrow_proto.errors import Conflict
+from windrow_proto.model import Kind
 
 pytestmark = pytest.mark.proves("stores on a real PostgreSQL")
 TEXTS: Final = ("", "null", 'a "quoted" \\ path', "\\x00", "%s %(given_rows)s {}", "\u2028\x01\t\n", "日本 🌾", "'; --")
@@ -165,6 +167,45 @@ def test_one_row_of_many_that_is_not_as_it_was_known_is_refused(store: Store, re
         store.write_now(change, name="change")
     found = store.read_now(lambda uow: uow.connection.scalars(select(operations.c.error_detail)).all())
     assert (found == ["new"] * 5) is not bool(refused)
+
+
+def test_rows_that_make_room_for_each_other_are_written_in_their_order(store: Store) -> None:
+    """The rule about them may be of only some rows, or be their key."""
+    end = Made(update(alerts).where(alerts.c.alert_id == bindparam("was_id")), ("resolved_at_ns",))
+    rename = Made(update(balances).where(balances.c.account == bindparam("was")), ("account",))
+    count, row = 300, _rows(alerts, 1)[0] | {"rule": "a", "resolved_at_ns": 1}
+
+    def check(uow: UnitOfWork) -> None:
+        rows = [row | {"alert_id": f"{place:04d}", "cause": f"{place}"} for place in range(count)]
+        rows += [row | {"alert_id": "to_open", "cause": "it"}, row | {"alert_id": "to_end", "cause": "it"}]
+        rows[-1]["resolved_at_ns"] = None
+        Made(insert(alerts), list(row)).run_all(uow.connection, rows)
+        uow.connection.exec_driver_sql("ANALYZE alerts")
+        ends = [{"was_id": name, "resolved_at_ns": at_ns} for name, at_ns in (("to_end", 9), ("to_open", None))]
+        end.run_all(uow.connection, ends)
+        uow.connection.execute(insert(balances), [{"account": name, "balance": n} for n, name in enumerate("ab")])
+        rename.run_all(uow.connection, [{"was": "b", "account": "c"}, {"was": "a", "account": "b"}])
+        assert _all(uow, balances) == [("b", 0), ("c", 1)]
+
+    store.write_now(check, name="check")
+
+
+def test_values_of_a_kind_that_the_driver_makes_another_of_are_so_for_many_too(store: Store) -> None:
+    class Odd(float):
+        def __repr__(self) -> str:
+            return "odd"
+
+    def check(uow: UnitOfWork) -> None:
+        table = Table("odd", MetaData(), Column("figure", Float), Column("data", LargeBinary), prefixes=["TEMPORARY"])
+        table.create(uow.connection)
+        add = Made(insert(table), ("figure", "data"))
+        good = [{"figure": one, "data": b"x"} for one in (Odd(1.5), 3, Kind.RECEIPT)]
+        assert _written(uow, table, good, together=True) == _written(uow, table, good, together=False)
+        for bad in (3, True, [1]):
+            with pytest.raises((TypeError, ProgrammingError)), uow.attempt():
+                add.run_all(uow.connection, [{"figure": 1.0, "data": bad}] * 2)
+
+    store.write_now(check, name="check")
 
 
 def test_a_key_that_is_there_is_the_same_error_for_many(store: Store) -> None:

@@ -11,7 +11,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Dialect, Float, Insert, LargeBinary, String, Table, UniqueConstraint, Update
+from sqlalchemy import (
+    Column,
+    Dialect,
+    Float,
+    Insert,
+    LargeBinary,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    UniqueConstraint,
+    Update,
+)
+from sqlalchemy.sql import visitors
 from sqlalchemy.types import JSON, TypeEngine
 
 ROWS_MAX: Final = 128
@@ -73,7 +85,9 @@ def batch_of(
         said = f"{text[: found.start()]} SELECT {found[1]} FROM {_in_order(kinds, dialect)}{text[found.end() :]}"
     for name in kinds:
         said = said.replace(f"%({name})s", f'given."{name}"')
-    convert = {name: _hex if isinstance(kind, LargeBinary) else repr for name, kind in kinds.items() if _is_text(kind)}
+    convert = {
+        name: _hex if isinstance(kind, LargeBinary) else _float for name, kind in kinds.items() if _is_text(kind)
+    }
     return Batch(said, convert, key)
 
 
@@ -101,12 +115,23 @@ def _is_text(kind: TypeEngine[Any]) -> bool:
 
 
 def _hex(value: bytes) -> str:
-    return "\\x" + bytes(value).hex()
+    return "\\x" + memoryview(value).hex()  # which makes no bytes of a number
+
+
+def _float(value: float) -> str:
+    return repr(float(value))
 
 
 def _unique(table: Any) -> set[str]:
-    """The columns that must differ between rows: in which order such are changed may matter."""
+    """The columns by which rows must differ: in which order such are changed may matter."""
     assert isinstance(table, Table), "no statement of ours changes anything else"
-    rules = [one.columns for one in table.constraints if isinstance(one, UniqueConstraint)]
-    indexes = [one.columns for one in table.indexes if one.unique]
-    return {str(column.key) for columns in (*rules, *indexes) for column in columns}
+    found = set[str]()
+    for rule in table.constraints:
+        if isinstance(rule, UniqueConstraint | PrimaryKeyConstraint):
+            found.update(str(column.key) for column in rule.columns)
+    for index in table.indexes:
+        if index.unique:
+            where = index.dialect_options["postgresql"]["where"]
+            of_some = [] if where is None else visitors.iterate(where)
+            found.update(str(one.key) for one in (*index.columns, *of_some) if isinstance(one, Column))
+    return found
