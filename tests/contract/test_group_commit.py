@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from tests.contract.test_cache import BY_ID, KNOWN, SERVED, Work
 from tests.master_support import opened_store
 from windrow_master.clusters.tables import decisions
+from windrow_master.loops import Boundary
 from windrow_master.store import prepared
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.store import Store
@@ -214,3 +215,33 @@ async def test_a_row_that_is_refused_while_a_later_function_runs_is_the_error_of
     found = await asyncio.gather(*writes, return_exceptions=True)
 
     assert [_judged(one)[0] if isinstance(one, Exception) else one for one in found] == [0, "IntegrityError", 0]
+
+
+async def test_a_row_that_is_refused_is_no_error_within_a_later_function_and_counts_against_nothing_in_it(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    met, faults = list[object](), Boundary("test", ())
+    monkeypatch.setattr(faults, "crashed", lambda *item: met.append(item))
+
+    def adds_twice(uow: UnitOfWork) -> None:
+        for _ in range(2):
+            uow.operations.add(Work(uow, 0).operation("a", "twice"))
+
+    def looks(uow: UnitOfWork) -> str:
+        for name in ("first", "second"):
+            with faults.around(name), uow.attempt():
+                uow.audit("me", "look", name)
+        return "looked"
+
+    def reads(uow: UnitOfWork) -> str:
+        try:
+            uow.operations.running("a")
+        except Exception as error:
+            met.append(str(error))
+        return "read"
+
+    writes = (store.write(one, name="test") for one in (adds_twice, looks, adds_twice, reads))
+    refused, *said = await asyncio.gather(*writes, return_exceptions=True)
+    assert isinstance(refused, IntegrityError) and isinstance(said.pop(1), IntegrityError)
+    assert said == ["looked", "read"]
+    assert met == []

@@ -22,6 +22,7 @@ from functools import cache
 from typing import Any, Final, Protocol
 
 from sqlalchemy import Connection, Engine, event
+from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, PendingRollbackError
 
 from windrow_master.store.schema import metadata
 
@@ -33,11 +34,18 @@ LATE_MAX: Final = 4_096
 """Rows that are held back, before all are sent."""
 _KEY: Final = "windrow_cache"
 _WORD: Final = re.compile(r"[a-z_]+")
+FAULTS: Final = (OperationalError, InterfaceError, InternalError, PendingRollbackError)
+"""Errors that the database itself meets, whatever was asked of it."""
 Bound = Any
 Numbered = Callable[[int], None]
 """Is told the number that the database gave to a row."""
 About = tuple[str, str, Collection[Any]]
 """The rows of a table in which a column has one of these values."""
+
+
+class NotAlone(BaseException):
+    """A function that failed cannot be undone without the others of its transaction; or what one of them held back was
+    refused while a later one ran, which nothing in that one may take for an error of its own."""
 
 
 class Write(Protocol):
@@ -177,7 +185,10 @@ class Cache:
             try:
                 first.send(connection, rows)
             except BaseException as error:
-                self._failed = error
+                is_of_others = is_before and not isinstance(error, FAULTS)
+                self._failed = NotAlone() if is_of_others else error
+                if is_of_others:
+                    raise self._failed from error
                 raise
             finally:
                 self._sends_before = was
@@ -318,10 +329,13 @@ def _runs(connection: Connection, _cursor: object, statement: str, *_: object) -
     tables = tables_in(statement)
     if statement.startswith("DELETE"):
         tables = tables.union(*map(below, tables))
-    found.flush(connection, tables)
     is_read = statement.startswith("SELECT")
-    if not is_read:
-        found.start(connection)
+    try:
+        found.flush(connection, tables)
+        if not is_read:
+            found.start(connection)
+    except NotAlone as error:  # SQLAlchemy would end the connection with it; whatever comes next raises it again
+        raise error.__cause__ or error from None
     if not is_read or " FOR " in statement:
         found.forget()
 

@@ -20,7 +20,7 @@ import structlog
 from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DatabaseError, DataError, DBAPIError, InternalError, OperationalError
 
-from windrow_master.store.cache import Cache, cache_of, cached, watch
+from windrow_master.store.cache import Cache, NotAlone, cache_of, cached, watch
 from windrow_master.store.disk_space import DiskSpace
 from windrow_master.store.engine import Engines, engines_of, rewrite, sqlite_url
 from windrow_master.store.executors import Executor, ThreadExecutor
@@ -31,7 +31,7 @@ from windrow_master.store.model import AuditQuery, EventRow
 from windrow_master.store.open_errors import explained, is_damage
 from windrow_master.store.prepared import TransactionState, state_of
 from windrow_master.store.repository import AuditRepository, ChainHead, TermRepository
-from windrow_master.store.unit import ENDED, ORIGIN, LatePart, NotAlone, Part, UnitOfWork
+from windrow_master.store.unit import ENDED, ORIGIN, LatePart, Part, UnitOfWork
 from windrow_proto.data_directory import DirectoryLock
 from windrow_proto.errors import (
     DeadlineExceeded,

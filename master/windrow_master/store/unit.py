@@ -12,9 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection
-from sqlalchemy.exc import DBAPIError, InterfaceError, InternalError, OperationalError, PendingRollbackError
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
 
-from windrow_master.store.cache import Cache, cache_of
+from windrow_master.store.cache import FAULTS, Cache, NotAlone, cache_of
 from windrow_master.store.messages import Fact, Messages, Question
 from windrow_master.store.model import AuditEntry, EventRow, Operation, OperationState
 from windrow_master.store.prepared import TransactionState, say, state_of
@@ -38,15 +38,9 @@ MINT_BYTES = 10
 
 ORIGIN: Final[ContextVar[Mapping[str, str]]] = ContextVar("origin", default=MappingProxyType({}))
 """By which token and session, and from which address, an account asks for what is written now."""
-DATABASE_FAULTS: Final = (OperationalError, InterfaceError, InternalError, PendingRollbackError)
-"""Errors that the database itself meets, whatever was asked of it."""
-
-
+DATABASE_FAULTS: Final = FAULTS
+"""As there, for loops."""
 ENDED: Final = "The database has ended the transaction. Nothing was changed."
-
-
-class NotAlone(Exception):
-    """A function that failed cannot be undone without those before it in its transaction."""
 
 
 class Part:
