@@ -8,7 +8,8 @@ from pydantic_core import PydanticSerializationError, from_json, to_json
 
 
 def written(value: Any) -> str:
-    """The text of a value of JSON. Raises TypeError where it is none."""
+    """The text of a value of JSON. Raises TypeError where it can be none; bytes, sets, times and the like, which the
+    standard library refuses, become texts and lists, so give it none that have to be read as they were."""
     try:
         return to_json(value, ensure_ascii=True).decode()
     except (PydanticSerializationError, ValueError):  # half of a character, as older clients may send, or an error
