@@ -1,6 +1,7 @@
 """Jobs on a real store: from submitting to letting go, with hosts that are lost and a Master that begins again."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -289,7 +290,7 @@ async def test_only_what_waits_for_nothing_else_is_queued_with_its_submission(tm
         await it.tick(2)
         ended = [one for one in (done, living) if (await it.get(one)).state is S.SUCCEEDED]
         (ok,), (goes_on,) = ended, [one for one in (done, living) if one not in ended]
-        asked = {
+        asked: dict[S, list[dict[str, Any]]] = {
             S.QUEUED: [
                 {"after": (ok.job_id,)},
                 {"after_any": (ok.job_id, failed.job_id)},
