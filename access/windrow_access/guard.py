@@ -233,7 +233,10 @@ def _endpoint(number: int, port: int) -> Endpoint | None:
     except OSError:
         return None
     try:
-        host, other_port, *_ = one.getpeername()
+        peer = one.getpeername()
+        if isinstance(peer, str | bytes):  # the path of a Unix socket
+            return None
+        host, other_port, *_ = peer
         return (plain_address(host), other_port) if one.getsockname()[1] == port else None
     except (OSError, ValueError):  # it is no connection of TCP, or has gone meanwhile
         return None

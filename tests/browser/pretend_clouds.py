@@ -165,7 +165,9 @@ def cloud_routes(app: FastAPI, world: World) -> None:
     @app.post("/api/v1/backends")
     async def add(body: Json = Body()) -> Response:
         kept = {"settings": body["settings"], "has_secrets": bool(body["secrets"])}
-        made = backend(body["name"], body["kind"], **kept, caps=body["caps"], margin_percent=body["margin_percent"])
+        made = backend(
+            body["name"], body["kind"], **kept, caps=NO_CAPS | body["caps"], margin_percent=body["margin_percent"]
+        )
         world.backends.append(made)
         return JSONResponse(made, 201)
 

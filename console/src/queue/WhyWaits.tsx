@@ -69,9 +69,10 @@ function WhyWaits({ entry, refusal, use }: Props) {
       actions={entry && <EntryButtons entry={entry} />}
     >
       <Stack gap="sm" data-testid="why-waits">
+        {entry && whyText(entry.why) !== refused?.detail && <Text size="sm">{whyText(entry.why)}</Text>}
+        {refused && <Refusal refusal={refused} {...pick} />}
         {entry && (
           <>
-            {refused ? <Refusal refusal={refused} {...pick} /> : <Text size="sm">{whyText(entry.why)}</Text>}
             {held.length > 0 && <Reasons reasons={held} />}
             {ways.length > 0 && (
               <div>
@@ -89,7 +90,6 @@ function WhyWaits({ entry, refusal, use }: Props) {
             </Text>
           </>
         )}
-        {!entry && refused && <Refusal refusal={refused} {...pick} />}
         {entry && <WhyNot id={entry.id} />}
       </Stack>
     </Panel>

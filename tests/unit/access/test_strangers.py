@@ -7,6 +7,7 @@ import os
 import select
 import socket
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -241,6 +242,19 @@ async def test_between_two_listings_newcomers_are_seen_and_who_has_gone_is_not()
         clock.now_ns += LISTING_PERIOD_NS
         await guard._look(port, 0)
         assert (guard.strangers, guard._listed_ns) == (15, (listed_ns or 0) + LISTING_PERIOD_NS)
+
+
+async def test_connections_by_unix_sockets_are_passed_over(tmp_path: Path) -> None:
+    guard = Guard(Acceptor(), StillClock(), Callers(Limits()), StrangerLimits(), {})
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.socket(socket.AF_UNIX))
+        listening.bind(str(tmp_path / "line"))
+        listening.listen()
+        ours = opened.enter_context(socket.socket(socket.AF_UNIX))
+        ours.connect(str(tmp_path / "line"))
+        opened.enter_context(listening.accept()[0])
+        await guard._look(1, 0)
+    assert guard.strangers == 0
 
 
 async def test_where_most_have_gone_a_look_is_for_those_that_are_left() -> None:
