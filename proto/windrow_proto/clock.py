@@ -39,7 +39,7 @@ FEW_BYTES: Final = 10
 """As many as an id has: secrets have more, and are not in memory before they are needed."""
 DRAWN_BYTES: Final = 640
 _drawn: Final = threading.local()
-"""Of each thread. A process that forks must not say the same as its child."""
+"""The bytes left of the last draw, by thread. A forked child clears them: else it would draw what its parent draws."""
 os.register_at_fork(after_in_child=lambda: _drawn.__dict__.clear())
 
 

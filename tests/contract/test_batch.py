@@ -1,4 +1,4 @@
-"""On PostgreSQL rows that are written together are those that are written one by one, and are refused as those are."""
+"""Rows written by one statement on PostgreSQL: the same rows, and the same errors, as if written one by one."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence

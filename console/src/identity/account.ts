@@ -31,7 +31,7 @@ export function toNewUser(
   return { body, faults };
 }
 
-/** As they are found in what a browser says of itself; those that claim to be others, too, come first. */
+/** Patterns of a User-Agent header. Edge and Opera also say Chrome, and Chrome says Safari: the order matters. */
 const BROWSERS = [
   [/\bEdg\w*\/(\d+)/, "Edge"],
   [/\bOPR\/(\d+)/, "Opera"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from inspect import Parameter, Signature
 from operator import attrgetter
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -59,7 +59,8 @@ def answer_of(request: type) -> Callable[[type[A]], type[A]]:
 
 def parsed(body: BaseModel, request: type[R]) -> R:
     """Return the request that a body asks for. Raises InvalidInput."""
-    found = [(attribute, read, getattr(body, name)) for attribute, name, read in _readers(request)]
+    kind: Any = request  # mypy holds classes of dataclasses for unhashable
+    found = [(attribute, read, getattr(body, name)) for attribute, name, read in _readers(kind)]
     return request(**{name: value if value is None or read is None else read(value) for name, read, value in found})
 
 
@@ -108,15 +109,13 @@ def _wall_ns(name: str, at: Any) -> int:
 
 
 _Reader = Callable[[Any], Any] | None
-_READERS: Final[dict[type, tuple[tuple[str, str, _Reader], ...]]] = {}
 
 
+@cache
 def _readers(request: type) -> tuple[tuple[str, str, _Reader], ...]:
-    """Of each field of a request its attribute, its name in a body, and how its value there is read; None: as it is."""
-    found = _READERS.get(request)
-    if found is None:
-        found = _READERS[request] = tuple((one.attribute, one.name, _reader(one)) for one in fields_of(request))
-    return found
+    """Return the fields of a kind of request: the attribute, the name in a body, and what converts the value. None: the
+    value is taken unchanged."""
+    return tuple((one.attribute, one.name, _reader(one)) for one in fields_of(request))
 
 
 def _reader(one: RequestField) -> _Reader:

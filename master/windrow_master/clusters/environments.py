@@ -27,8 +27,9 @@ _NUMBER: Final = re.compile(r"[0-9]{1,4}")
 
 
 def in_clear(asked: Mapping[str, str]) -> frozenset[str]:
-    """Return the variables whose values a host is told in clear: those that the Master sets for jobs, whose seals would
-    cost it more than anything else of an array's copy. A machine of a renter's own may have some of their names."""
+    """Return the variables whose values are sent to a host unsealed: a job's id and numbers, which the Master sets.
+    They are no secrets, and sealing them takes a tenth of the time of starting an array's copy. The environment of a
+    machine that a renter creates has no job id: all of it is sealed."""
     if _JOB_ID.fullmatch(asked.get(JOB, "")) is None:
         return frozenset()
     return frozenset(one for one in SET_BY_MASTER & asked.keys() if one == JOB or _NUMBER.fullmatch(asked[one]))

@@ -3,9 +3,9 @@
     select ─▶ answered before, and no row of it was written since? ─▶ the same answer
     write  ─▶ held back ─▶ such a row is read or changed, or the transaction ends ─▶ one executemany each
 
-Several functions may share a transaction, of which each may fail alone. As long as nothing that one of them wrote has
-gone to the database, it is undone by forgetting what it holds. Before the first that goes, what those before it hold
-is sent, and a savepoint begins.
+Several functions may share a transaction, and one may fail without the others. While none of its writes was sent to
+the database, it is undone by dropping the rows that are held for it. Before its first write is sent, the rows of the
+functions before it are sent, and a savepoint begins.
 
 Most selects are about rows in which one column has one of a few values. A write of a row in which it has another one
 changes nothing of their answers, and may wait until they are answered.
@@ -44,8 +44,9 @@ About = tuple[str, str, Collection[Any]]
 
 
 class NotAlone(BaseException):
-    """A function that failed cannot be undone without the others of its transaction; or what one of them held back was
-    refused while a later one ran, which nothing in that one may take for an error of its own."""
+    """The functions of a transaction have to run again, one by one. Either one failed and cannot be undone without the
+    others, or the database refused a row of an earlier one. A BaseException, so that the function which runs at that
+    moment does not take it for its own error."""
 
 
 class Write(Protocol):
@@ -98,7 +99,7 @@ class Cache:
     """As long as there is `_begin`: how many of the first rows of a statement are of functions before this one."""
     _sends_before: bool = False
     _failed: BaseException | None = None
-    """What rows that were held back met: they are lost, so nothing may be kept without undoing what went with them."""
+    """The error with which the database refused held rows. They are lost: the transaction has to be undone."""
 
     def hold(self, connection: Connection, write: Write, row: Bound, numbered: Numbered | None = None) -> None:
         """Send this row later."""
@@ -125,8 +126,8 @@ class Cache:
             self.flush(connection)
 
     def flush(self, connection: Connection, tables: frozenset[str] | None = None) -> None:
-        """Send the rows that are held back for these tables, and for those that they refer to; None: all. Raises what
-        that meets, and the same again until it is undone, whoever has passed over it."""
+        """Send the rows that are held for these tables, and for the tables that they refer to; None: all. Raises the
+        error of the database, also in each later call until the transaction is undone."""
         self.check()
         if not self.late:
             return
@@ -136,7 +137,7 @@ class Cache:
         self._send(connection, wanted)
 
     def check(self) -> None:
-        """Raise what rows met that were sent."""
+        """Raise the error with which held rows were refused, if they were."""
         if self._failed is not None:
             raise self._failed
 

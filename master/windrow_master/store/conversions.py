@@ -1,4 +1,4 @@
-"""Converts values into those that a driver takes, and those that it gives into values."""
+"""Converts values of rows for a database driver, and back."""
 
 import json
 from collections.abc import Callable

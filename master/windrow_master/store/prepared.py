@@ -92,7 +92,7 @@ def say(connection: Connection, words: str) -> None:
 
 
 class TransactionState(Enum):
-    """The state of a transaction, which some errors change, whoever passes over them."""
+    """The state of a transaction. Some errors of the database change it, also where the caller ignores them."""
 
     OPEN = "open"
     FAILED = "failed"
