@@ -7,7 +7,12 @@ import { Reasons } from "../parts/page.tsx";
 /** use: applies the changes of a way to the form beside it; without one they are only read. */
 export function Refusal({ refusal, use }: { refusal: Told; use?: (changes: Told["ways"][number]["changes"]) => void }) {
   const said = refusal.detail.toLowerCase();
-  const further = refusal.reasons.map((reason) => reason.text).filter((text) => !said.includes(text.toLowerCase()));
+  const isSaid = (text: string) =>
+    text
+      .toLowerCase()
+      .split(": ")
+      .every((part) => said.includes(part));
+  const further = refusal.reasons.map((reason) => reason.text).filter((text) => !isSaid(text));
   return (
     <Stack gap="xs" data-testid="refusal">
       <Text size="sm">{plain(refusal.detail)}</Text>
