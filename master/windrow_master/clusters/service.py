@@ -68,7 +68,7 @@ from windrow_master.queue.service import QueueService
 from windrow_master.secrets.service import SecretService
 from windrow_master.spec import Resources, Work, require
 from windrow_master.store.model import Operation
-from windrow_master.store.store import Store
+from windrow_master.store.store import Ahead, Store
 from windrow_master.store.unit import DATABASE_FAULTS, UnitOfWork
 from windrow_proto.errors import (
     Conflict,
@@ -439,7 +439,9 @@ class ClusterService:
         return await self.nominations.placed(
             principal.account_id,
             request,
-            lambda among: self._store.write(partial(change, among=among), name="cluster.create"),
+            lambda among: self._store.write(
+                partial(change, among=among), name="cluster.create", ahead=self._ahead(among)
+            ),
             is_proof=is_proof,
             but=but,
         )
@@ -470,6 +472,9 @@ class ClusterService:
         uow[ClusterRepository].add(cluster, key, self._digest(request))
         self._starter.rent(uow, cluster, whole, ready.found.members, principal, login, budget)
         return cluster, ready.found
+
+    def _ahead(self, among: Nominated | None) -> Ahead | None:
+        return None if among is None else Ahead(self.read_ahead, among.hosts)
 
     def read_ahead(self, uow: UnitOfWork, host_ids: Sequence[HostId]) -> None:
         """Read at once what starts on these hosts will read one after the other."""

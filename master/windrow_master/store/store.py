@@ -11,7 +11,7 @@ So a function may run several times, and does nothing but by its unit of work.
 import asyncio
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -63,11 +63,21 @@ POSTGRESQL_DISK_FULL: Final = "53100"
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The rows that a function reads first. Functions that share a transaction have theirs read at once, where one
+    `read` reads them. read: remembers the rows with these keys for the transaction."""
+
+    read: Callable[[UnitOfWork, Sequence[Any]], None]
+    keys: Sequence[str]
+
+
 @dataclass(slots=True)
 class _Job:
     name: str
     function: Callable[[UnitOfWork], Any]
     future: "asyncio.Future[Any]"
+    ahead: Ahead | None = None
     origin: Mapping[str, str] = field(default_factory=ORIGIN.get)
     unit: UnitOfWork | None = None
     result: Any = None
@@ -185,8 +195,16 @@ class Store:
 
     # --- what packages use --------------------------------------------------------------------------
 
-    async def write(self, fn: Callable[[UnitOfWork], T], *, name: str, deadline_ns: int = WRITE_DEADLINE_NS) -> T:
+    async def write(
+        self,
+        fn: Callable[[UnitOfWork], T],
+        *,
+        name: str,
+        deadline_ns: int = WRITE_DEADLINE_NS,
+        ahead: Ahead | None = None,
+    ) -> T:
         """Run `fn` in the next transaction; returns after COMMIT. What `fn` raises is raised here, and nothing stays.
+        ahead: what it reads first.
 
         Raises StorageFailed when the commit failed, Unavailable when too much waits, DeadlineExceeded when it takes
         too long (then the outcome is not known).
@@ -195,7 +213,7 @@ class Store:
             raise StorageFailed(self._broken or "The store is closed; nothing was written.")
         if len(self._pending) >= PENDING_MAX:
             raise Unavailable(f"{PENDING_MAX} writes wait already; nothing was changed. Try again in a moment.")
-        job = _Job(name, fn, asyncio.get_running_loop().create_future())
+        job = _Job(name, fn, asyncio.get_running_loop().create_future(), ahead)
         self._pending.append(job)
         self._flush_soon()
         answer: T = await self._answer(job, deadline_ns)
@@ -385,6 +403,8 @@ class Store:
                 cache = cache_of(connection) if is_shared else None
                 # Alone in its transaction a job needs no part of its own to fail in.
                 is_alone = len(jobs) == 1
+                if cache is not None:
+                    self._read_ahead(connection, jobs)
                 for job in jobs:
                     part = None if is_alone else Part(connection) if cache is None else LatePart(connection, cache)
                     self._run(connection, job, part)
@@ -401,6 +421,20 @@ class Store:
         self.figures.commits += 1
         self.figures.writes += len(jobs)
         self.figures.last_commit_ns = self._clock.wall_ns()
+
+    def _read_ahead(self, connection: Connection, jobs: list[_Job]) -> None:
+        """Raises NotAlone where that fails: each job then reads by itself, and only who cannot fails."""
+        wanted: dict[Callable[[UnitOfWork, Sequence[Any]], None], dict[str, None]] = {}
+        for job in jobs:
+            if job.ahead is not None:
+                wanted.setdefault(job.ahead.read, {}).update(dict.fromkeys(job.ahead.keys))
+        try:
+            for read, keys in wanted.items():
+                read(self._unit(connection), list(keys))
+        except Exception as error:
+            if _is_of_all(error):
+                raise
+            raise NotAlone from error
 
     def _end(self, transaction: RootTransaction) -> None:
         try:
