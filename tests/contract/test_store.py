@@ -4,7 +4,7 @@ On SQLite with threads, inline and on a simulated disk, and on PostgreSQL.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ from tests.master_support import opened_store
 from tests.simulation.database import Power, sharing_engines
 from windrow_master.store.executors import InlineExecutor, ThreadExecutor
 from windrow_master.store.prepared import say
-from windrow_master.store.store import Store
+from windrow_master.store.store import Ahead, Store
 from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict, Fenced, NotFound, StorageFailed
 
@@ -93,6 +93,36 @@ async def test_a_function_that_raises_leaves_nothing_and_does_not_disturb_its_ne
     assert [type(answer) for answer in answers] == [int, Conflict, int]
     rows = await store.read(lambda uow: uow.events.after(0))
     assert [row.kind for row in rows] == ["first", "last"]
+
+
+async def test_writes_that_share_a_commit_have_what_they_read_first_read_at_once(store: Store) -> None:
+    read, before = list[list[str]](), store.figures.commits
+
+    def ahead(uow: UnitOfWork, keys: Sequence[str]) -> None:
+        read.append(list(keys))
+
+    wanted = [Ahead(ahead, (f"host_{number}", "both")) for number in range(100)]
+    await asyncio.gather(*[store.write(_note("seen"), name="note", ahead=one) for one in wanted])
+
+    assert 0 < len(read) <= store.figures.commits - before < 100
+    assert all(keys.count("both") == 1 for keys in read)
+    numbers = [int(key.removeprefix("host_")) for keys in read for key in keys if key != "both"]
+    assert len(numbers) > 90 and numbers == sorted(set(numbers))  # who is alone in a commit reads by itself
+
+
+async def test_a_read_ahead_that_fails_disturbs_no_write(store: Store) -> None:
+    def ahead(uow: UnitOfWork, keys: Sequence[str]) -> None:
+        uow.audit("master", "read", keys[0])
+        uow.events.newest(keys[0], limit=1)
+        raise ValueError("a row that cannot be read")
+
+    asked = [store.write(_note(key, key), name="note", ahead=Ahead(ahead, (key,))) for key in ("one", "two", "three")]
+    numbers = await asyncio.gather(*asked)
+
+    assert numbers == sorted(numbers)
+    assert await store.read(lambda uow: [len(uow.events.newest(key)) for key in ("one", "two", "three")]) == [1, 1, 1]
+    assert await store.read(lambda uow: [one for one in uow.audit_log.list() if one.action == "read"]) == []
+    assert await store.read(lambda uow: uow.audit_log.first_broken()) is None
 
 
 async def test_where_the_database_has_ended_the_transaction_nothing_of_it_stays_and_the_next_one_is_written(
