@@ -99,22 +99,17 @@ def no_compare_and_set() -> Iterator[None]:
         wanted = (one for one in kept[1].candidates if hosts is None or one.host_id in hosts)
         return replace(kept[1], candidates=tuple(wanted))
 
-    def reserve(
-        self: SlotLeases, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any, actor: str, reason: str
-    ) -> Any:
-        after = replace(slot, state=SlotState.RESERVED, holder=cluster_id, token=slot.token + 1)
-        fields = {"from": str(slot.state), "to": "reserved", "token": str(after.token), "holder": cluster_id}
-        uow.audit(actor, "slot.reserve", slot.slot_id, reason, fields)
-        self._swap(uow, slot, after)
-        return after
+    def reserved(self: SlotLeases, uow: Any, slot: Any, cluster_id: Any, expires_ns: Any) -> Any:
+        return replace(slot, state=SlotState.RESERVED, holder=cluster_id, token=slot.token + 1)
 
     def swap(self: SlotRepository, before: Any, after: Any) -> bool:
         query = slots_table.update().where(slots_table.c.slot_id == before.slot_id)
-        return self._connection.execute(query.values(**_slot_values(after))).rowcount == 1
+        values = {name: value for name, value in _slot_values(after).items() if name in slots_table.c}
+        return self._connection.execute(query.values(**values)).rowcount == 1
 
     with (
         mock.patch.object(Placer, "snapshot", stale),
-        mock.patch.object(SlotLeases, "_reserve", reserve),
+        mock.patch.object(SlotLeases, "_reserved", reserved),
         mock.patch.object(SlotRepository, "swap", swap),
     ):
         yield
