@@ -92,11 +92,15 @@ async def explain(
     there, is_recorded = "", False
     if host is not None:
         there, is_recorded = await _not_there(services, principal, subject, decision, host_of(services, host))
-    holders = await _held(services, principal, _holders(services, subject)[:HOLDERS_MAX])
+    held = _holders(services, subject)
+    holders = await _held(services, principal, held[:HOLDERS_MAX])
+    if len(held) > HOLDERS_MAX:
+        holders.append(f"{len(held) - HOLDERS_MAX} more would do if they were free.")
     search, now_ns = await services.searches.find(entry_id), services.clock.wall_ns()
     bought = _bought(subject, search)
     decided_ns = subject.began_ns if record is None and bought else None if record is None else record[0]
     waits = queued is not None and queued["state"] == Waits.READY
+    never = [refusal.detail] if refusal is not None and not refusal.is_possible else []
     return ExplainOut.of(
         subject,
         decided_at=None if decided_ns is None else time_or_none(decided_ns),
@@ -104,7 +108,7 @@ async def explain(
         not_there=there or None,
         is_recorded=is_recorded,
         otherwise=None if weights is None or decision is None else reasons.with_weights(decision, weights),
-        not_yet=[] if queued is None else [queued["why"], *holders, *_start(queued, search, now_ns)],
+        not_yet=[] if queued is None else [queued["why"], *never, *holders, *_start(queued, search, now_ns)],
         changes=[
             *(words.changes(search, subject.asked, now_ns) if search is not None and waits else ()),
             *([] if refusal is None else [f"{way.text}." for way in refusal.ways]),
@@ -204,7 +208,8 @@ def _held_text(one: Holder, names: Mapping[str, str], now_ns: int) -> str:
     if not by:
         return f"{host} has room for it now."
     who = " and ".join(by) if len(by) <= NAMES_MAX else f"{', '.join(by[:NAMES_MAX])} and {len(by) - NAMES_MAX} more"
-    until = "and nothing says until when" if one.free_ns is None else f"until about {clock_text(one.free_ns, now_ns)}"
+    unset = f"which {'has' if len(by) == 1 else 'have'} no set end"
+    until = unset if one.free_ns is None else f"until about {clock_text(one.free_ns, now_ns)}"
     return f"{host} would do: it is held by {who}, {until}."
 
 

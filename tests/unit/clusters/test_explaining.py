@@ -229,3 +229,12 @@ async def test_a_machine_that_waits_shows_its_place_and_what_holds_the_host_that
     line = next(one for one in told["not_yet"] if "would do" in one)
     assert line.startswith("host_a would do: it is held by first, until about ")
     assert told["queue"]["why"] == shown["why"] and told["here"] == []
+
+
+async def test_what_no_host_of_the_market_has_is_told_beside_its_place_in_the_queue(site) -> None:
+    (job,) = (await site.client.post("/api/v1/jobs", json={"argv": ["x"], "gpus": 9})).json()["jobs"]
+    own = site.rooms.services.identity.first_account().id
+    await waits(site.rooms.services.queue, asks(job["id"], own, site.clock.wall_ns(), 8, name="x"))
+    told = await explained(site, job["id"])
+    assert not told["refusal"]["is_possible"], told["refusal"]
+    assert told["not_yet"][:2] == [told["queue"]["why"], told["refusal"]["detail"]]
