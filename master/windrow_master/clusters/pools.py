@@ -78,7 +78,7 @@ class Pools:
             new = self._kinds[shape.tested :]
             suited = (self._names[kind] for kind in new if _takes(kind, wanted))
             shape.tested, shape.suited = len(self._kinds), shape.suited | frozenset(suited)
-        return shape.suited or frozenset({request.tier or request.gpu_model or request.region or "hosts that suit"})
+        return shape.suited or frozenset({request.tier or request.gpu_model or request.region or "a suitable kind"})
 
 
 def _takes(kind: Candidate, wanted: Request) -> bool:

@@ -13,8 +13,9 @@ from windrow_master.clusters.stopping import RESTS
 from windrow_master.jobs.model import Job, JobId, JobState, Verdict
 from windrow_master.jobs.states import FINAL, PLACEABLE, JobEvent
 from windrow_master.market import metering
+from windrow_master.queue.estimate import clock_text
 from windrow_master.queue.model import End, When
-from windrow_proto.units import HOUR, SECOND, Microcents, time_text
+from windrow_proto.units import HOUR, SECOND, Microcents
 
 NOTHING: Final = Microcents(0)
 COLLECT_NS: Final = 30 * SECOND
@@ -110,7 +111,9 @@ def _waiting(job: Job, parents: Mapping[JobId, Job], seen: Seen, now_ns: int) ->
     if waits_for(job, parents):
         return None
     begin_ns = job.request.begin_ns or 0
-    return Answer(JobEvent.ADMIT, f"it begins at {time_text(begin_ns)} at the earliest" if begin_ns > now_ns else "")
+    return Answer(
+        JobEvent.ADMIT, f"it begins at {clock_text(begin_ns, now_ns)} at the earliest" if begin_ns > now_ns else ""
+    )
 
 
 def _holding(job: Job, seen: Seen, now_ns: int) -> Answer | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from windrow_master.queue.backfill import Host
 from windrow_master.queue.model import Amounts, Entry, Need
@@ -16,6 +16,9 @@ class Started:
 
     entry: Entry
     hosts: tuple[str, ...]
+
+
+NOT_OPEN: Final = "No host that is open to this has what it asks for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +37,9 @@ class Refused:
         if not isinstance(error, NoCapacity) or not closed:
             return cls(said, isinstance(error, NoCapacity) and error.retryable)
         are = "host is" if len(closed) == 1 else "hosts are"
-        kept = f"{len(closed)} {are} kept for work that comes first, or for maintenance"
+        kept = f"{len(closed)} {are} kept for work that comes first, or for maintenance."
         # What was said of the others is no word about these.
-        return cls(f"{said} Besides, {kept}." if error.retryable else f"{kept}, and no other has what this asks for.")
+        return cls(f"{said if error.retryable else NOT_OPEN} Besides, {kept}")
 
 
 @dataclass(frozen=True, slots=True)

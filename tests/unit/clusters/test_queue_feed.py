@@ -230,7 +230,7 @@ async def test_a_request_waits_for_the_pools_that_suit_it(tmp_path: Path):
         assert feed.need(asked(simulated=True, image=None)).pools == {simulated}
         assert feed.need(asked(gpus=0)).pools == {real, news[HOST].host.pool}
         assert feed.need(asked(tier="a100")).pools == {"a100"}
-        assert feed.need(asked(max_price_per_hour=Microcents(1))).pools == {"hosts that suit"}
+        assert feed.need(asked(max_price_per_hour=Microcents(1))).pools == {"a suitable kind"}
         assert feed.need(asked(region="moon")).pools == {"moon"}
         assert feed.need(asked(host_id=GPU)).only == {GPU}
         assert feed.need(asked(host_id=GPU)).pools == frozenset()
@@ -249,7 +249,7 @@ async def test_requests_that_differ_in_amounts_are_fitted_to_the_kinds_of_hosts_
         for cpus in (1, 3):
             dear = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price)))
             cheap = feed.need(asked(gpus=0, cpus=cpus, max_price_per_hour=Microcents(cpus * price - 1)))
-            assert len(dear.pools) == 2 and cheap.pools == {"hosts that suit"}
+            assert len(dear.pools) == 2 and cheap.pools == {"a suitable kind"}
 
 
 async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
@@ -258,7 +258,7 @@ async def test_a_process_runs_on_hosts_of_its_owner_only(tmp_path: Path):
         m.join(GPU, gpus=1, runtimes=("process",))
         pool = by_id(await seen(feed))[GPU].host.pool
         assert feed.need(asked(image=None)).pools == {pool}
-        assert feed.need(asked(STRANGER, image=None)).pools == {"hosts that suit"}
+        assert feed.need(asked(STRANGER, image=None)).pools == {"a suitable kind"}
 
 
 async def test_after_too_many_kinds_all_hosts_are_read_anew_and_keep_no_old_name(tmp_path: Path, monkeypatch):
@@ -280,7 +280,7 @@ async def test_a_new_kind_of_host_is_told(tmp_path: Path):
         feed = feed_of(m)
         assert (await seen(feed)).has_new_pools
         entry = asked()
-        assert feed.need(entry).pools == {"hosts that suit"}
+        assert feed.need(entry).pools == {"a suitable kind"}
         m.join(GPU, gpus=1)
         assert (await seen(feed)).has_new_pools
         assert feed.need(entry).pools == {"h100-pcie/C"}

@@ -15,6 +15,7 @@ from windrow_master.clusters.model import ClusterPhase, ClusterRequest
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.waiting import WAITING_MAX
 from windrow_master.fleet.states import AdminEvent
+from windrow_master.queue.ports import NOT_OPEN
 from windrow_master.queue.ports import Refused as NotNow
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
 from windrow_master.queue.repository import QuotaRepository, RuleRepository
@@ -304,7 +305,7 @@ async def test_of_hosts_that_are_kept_nobody_is_told_that_they_have_not_what_it_
     entry = m.queue.queue.entry(view.cluster.cluster_id)
     answer = await m.clusters.waiting.place(entry, frozenset({GPU}))
     assert isinstance(answer, NotNow)
-    said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+    said = f"{NOT_OPEN} Besides, 1 host is kept for work that comes first, or for maintenance."
     assert (answer.said, answer.is_full) == (said, True)
 
 
@@ -332,5 +333,5 @@ async def test_where_all_hosts_are_kept_for_what_waits_it_says_so_and_how_to_wai
     await m.create(**WAITS)
     await look(m)
     await over(m, first)
-    with pytest.raises(NoCapacity, match=r"^1 host is kept for work that comes first, .* your turn: --wait"):
+    with pytest.raises(NoCapacity, match=r" 1 host is kept for work that comes first, .* your turn: --wait"):
         await m.create(principal(STRANGER), **FILLS)

@@ -13,6 +13,7 @@ from windrow_master.jobs import service as jobs_service
 from windrow_master.jobs.model import JobRequest, JobState
 from windrow_master.jobs.repository import JobRepository
 from windrow_master.queue.order import Waits
+from windrow_master.queue.ports import NOT_OPEN
 from windrow_master.queue.quota import NodeLevel, Quota, QuotaItem
 from windrow_master.queue.repository import QuotaRepository
 from windrow_master.queue.shares import ROOT, Node
@@ -121,7 +122,7 @@ async def test_a_job_begins_at_its_time_and_not_before(tmp_path) -> None:
         it.clock.advance(HOUR - SECOND)
         await it.tick(2)
         waiting = await it.get(job)
-        assert (waiting.state, waiting.reason) == (S.QUEUED, "it begins at 2027-01-15T09:00:00.000Z at the earliest")
+        assert (waiting.state, waiting.reason) == (S.QUEUED, "it begins at 09:00 UTC at the earliest")
         assert it.queue.standing(job.job_id).state is Waits.BEGIN
         it.clock.advance(SECOND)
         await it.tick()
@@ -370,7 +371,7 @@ async def test_closed_hosts_are_left_out_and_the_reason_says_so(tmp_path) -> Non
         await it.jobs.controller.tick()
         it.queue._changes.pop()()
         refused = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
-        said = "1 host is kept for work that comes first, or for maintenance, and no other has what this asks for."
+        said = f"{NOT_OPEN} Besides, 1 host is kept for work that comes first, or for maintenance."
         assert refused.said == said
         it.market.join(OTHER)
         placed = await it.jobs.controller.place(it.queue.queue.entry(again.job_id), frozenset({HOST}))
