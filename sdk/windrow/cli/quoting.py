@@ -22,21 +22,23 @@ def limit() -> Decimal | None:
     return own if own is not None else USUAL if sys.stdin.isatty() else None
 
 
-def agree_to(plan: Plan, yes: bool) -> None:
-    """Has a person confirm a price above the limit. Raises InvalidInput where nobody can be asked."""
+def agree_to(plan: Plan, yes: bool, copies: int = 1) -> None:
+    """Has a person confirm a price above the limit. copies: how many of it may run at once. Raises InvalidInput where
+    nobody can be asked."""
     most, price = limit(), plan.get("price_per_hour")
-    if most is not None and price is not None and Decimal(price) > most:
-        money = " ".join(filter(None, (price, plan.get("currency"))))
-        agreed(yes, f"Rent for {money} per hour, which is above {most:f}?")
+    if most is not None and price is not None and Decimal(price) * copies > most:
+        money = " ".join(filter(None, (f"{Decimal(price) * copies:f}", plan.get("currency"))))
+        each = f" for {copies} at once ({price} each)" if copies > 1 else ""
+        agreed(yes, f"Rent for {money} per hour{each}, which is above {most:f}?")
 
 
-def quoted(plan: Callable[[], Plan], yes: bool, *, is_silent: bool) -> None:
+def quoted(plan: Callable[[], Plan], yes: bool, *, is_silent: bool, copies: int = 1) -> None:
     """Shows what it will cost, and has a high price confirmed; where nobody could be asked and no limit is set, the
-    plan is not even made."""
+    plan is not even made. copies: as for `agree_to`."""
     if yes or limit() is None:
         return
     found = plan()
     if found["fits"]:
         if not is_silent:
             print_plan(found)
-        agree_to(found, yes)
+        agree_to(found, yes, copies)

@@ -265,6 +265,8 @@ def test_a_price_above_the_limit_is_refused_where_nobody_can_be_asked(
         quoting.agree_to(PLAN, False)
     quoting.agree_to(PLAN, True)
     quoting.agree_to(PLAN | {"price_per_hour": "10"}, False)
+    with pytest.raises(InvalidInput, match=r"60 per hour for 6 at once \(10 each\), which is above 10"):
+        quoting.agree_to(PLAN | {"price_per_hour": "10"}, False, 6)
 
 
 def test_a_person_is_asked_above_the_usual_limit(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
