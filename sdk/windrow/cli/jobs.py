@@ -1,5 +1,6 @@
 """`windrow job`: submit a command, a script or a folder; look, hold, follow the log, fetch what it left, cancel."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -104,9 +105,16 @@ def _acted(context: typer.Context, job: str, verb: str, states: Sequence[str], a
     if as_json:
         print_json(items if len(items) > 1 else items[0])
         return
-    said = f"{counted(len(items), 'job')} of {items[0]['name']}: " if len(items) > 1 else ""
-    held = f"held by {items[0]['held_by']}" if items[0]["held_by"] else items[0]["reason"]
-    say(said + state_text(resolving.job_label(items[0]), items[0]["state"], held))
+    said = [f"held by {one['held_by']}" if one["held_by"] else one["reason"] for one in items]
+    if len(items) > 1:
+        states = Counter(
+            state_name(one["state"]) + (f" ({str(why).rstrip('.')})" if why else "")
+            for one, why in zip(items, said, strict=True)
+        )
+        told = "; ".join(f"{count} {state}" for state, count in states.items())
+        say(f"{counted(len(items), 'job')} of {items[0]['name']}: {told}.")
+    else:
+        say(state_text(resolving.job_label(items[0]), items[0]["state"], said[0]))
 
 
 def _each_id(api: Client, names: Iterable[str]) -> list[str]:
@@ -190,7 +198,8 @@ def job_submit(
     if plan:
         _show_plan(api.request("POST", "/jobs/plan", body=request), as_json)
         return
-    quoting.quoted(lambda: api.request("POST", "/jobs/plan", body=request), yes, is_silent=as_json)
+    copies = request.get("array_at_once") or request.get("array_size") or 1
+    quoting.quoted(lambda: api.request("POST", "/jobs/plan", body=request), yes, is_silent=as_json, copies=copies)
     found = _submitted(api, request | login_part(login), parcel, as_json)
     if follow:
         raise typer.Exit(_followed(api, str(found[0]["id"]), ProgramOutput(is_beside=as_json)))
@@ -303,7 +312,7 @@ def job_show(context: typer.Context, job: Which, as_json: AsJson = False) -> Non
     asked = item["request"]
     facts(
         [
-            ("Job", f"{item['name']} ({resolving.short(item['id'])})"),
+            ("Job", f"{resolving.job_label(item)} ({resolving.short(item['id'])})"),
             ("State", f"{state_name(item['state'])} {item['reason'] or ''}"),
             *queue_rows(item.get("queue")),
             *_waits(item.get("refusal")),

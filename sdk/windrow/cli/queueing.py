@@ -73,7 +73,8 @@ def queue_show(context: typer.Context, work: Which, as_json: AsJson = False) -> 
     queued = item["queue"]
     if queued is None:
         state = state_name(item.get("state") or item["phase"])
-        raise NotFound(f"{item['name']} does not wait in the queue: it is {state}.")
+        label = resolving.job_label(item) if kind is resolving.JOBS else item["name"]
+        raise NotFound(f"{label} does not wait in the queue: it is {state}. Why and where: windrow explain {label}")
     if as_json:
         print_json(queued)
         return

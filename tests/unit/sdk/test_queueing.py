@@ -97,7 +97,7 @@ def test_one_entry_shows_the_numbers_that_decide_on_its_place(windrow: Any, caps
     assert json.loads(capsys.readouterr().out) == QUEUED
 
     windrow.job.update(queue=None, state="Running")
-    with pytest.raises(NotFound, match="train does not wait in the queue: it is Running"):
+    with pytest.raises(NotFound, match=r"train.* does not wait in the queue: it is Running\..*windrow explain train"):
         windrow("queue", "show", JOB)
 
 
