@@ -66,7 +66,7 @@ SHOWN: Final = Table(
         Column("PER HOUR", _cell(FIELDS[0], USED[0]), 2, show=_rounded),
         Column("THIS MONTH", _cell(FIELDS[1], USED[1]), show=_rounded),
         Column("IN ALL", _cell(FIELDS[2], USED[2]), 1, show=_rounded),
-        Column("LEASES", _cell(FIELDS[3], USED[3]), 4),
+        Column("LEASES", _cell(FIELDS[3], USED[3]), 4, show=lambda cell: cell.replace(OPEN, NONE)),
         Column("IDLE", lambda one: "-" if one["idle_seconds"] is None else f"{one['idle_seconds']} s", 7),
         money_column("HELD", lambda one: one["held"], 6),
         id_column(rank=5),

@@ -13,6 +13,7 @@ from windrow.cli.resolving import Kind, found
 from windrow.cli.tables import Column, Table, View, id_column, lists, time_column
 from windrow.client import Client
 from windrow.errors import InvalidInput
+from windrow.words import counted
 
 maintenance_app = typer.Typer(
     help="Maintenance windows: hosts that are worked on, declared ahead of time.", no_args_is_help=True
@@ -59,11 +60,13 @@ def maintenance_plan(context: typer.Context, hosts: Hosts = None, where: Where =
     if as_json:
         print_json(plan)
         return
-    said = f"{plan['leases']} leases on {plan['hosts']} hosts."
-    if plan["earliest_start"] is None:
+    said = f"{counted(plan['leases'], 'lease')} on {counted(plan['hosts'], 'host')}."
+    if not plan["leases"]:
+        say(f"{said} Nothing runs there now.")
+    elif plan["earliest_start"] is None:
         say(f"{said} {plan['open_ended']} of them have no duration: their renters are told, and you choose the time.")
     else:
-        say(f"{said} Nothing runs any more by its duration from {plan['earliest_start']} on.")
+        say(f"{said} By their durations all have ended at {plan['earliest_start']}.")
 
 
 @maintenance_app.command("add")

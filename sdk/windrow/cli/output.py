@@ -74,8 +74,8 @@ def facts(pairs: Iterable[tuple[str, Any]]) -> None:
 
 
 def say(text: str) -> None:
-    """A line for the person, on standard error."""
-    _tell(escape(shown(plain(text), err)))
+    """A line for the person, on standard error; of no text, an empty one."""
+    _tell(escape(shown(plain(text), err)) if text else "")
 
 
 def _tell(markup: str) -> None:

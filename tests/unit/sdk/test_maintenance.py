@@ -80,9 +80,14 @@ def test_what_is_no_time_or_label_is_refused(asked: list[httpx2.Request], words:
         run("add", "gpu-7", *words)
 
 
-def test_the_plan_the_end_and_the_removal(asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_plan_the_end_and_the_removal(
+    asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     run("plan", "gpu-7")
-    assert "Nothing runs any more by its duration from 2030-01-01T09:00:00.000Z on." in capsys.readouterr().err
+    assert "By their durations all have ended at 2030-01-01T09:00:00.000Z." in capsys.readouterr().err
+    monkeypatch.setitem(PLAN, "leases", 0)
+    run("plan", "gpu-7")
+    assert "0 leases on " in (said := capsys.readouterr().err) and said.endswith("Nothing runs there now.\n")
     run("set", "maintenance_1", "--until", "2030-01-01T16:00Z")
     assert (asked[-1].method, json.loads(asked[-1].content)) == ("PUT", {"ends_at": "2030-01-01T16:00:00Z"})
     run("rm", "maintenance_1", "--yes")
