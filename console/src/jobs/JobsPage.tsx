@@ -26,7 +26,7 @@ const COLUMNS: readonly Column<Job>[] = [
       <Named isSimulated={row.request.simulated}>
         <Link className="wr-link" to="/jobs/$jobId" params={{ jobId: row.id }}>
           {plain(row.name)}
-          {row.request.array_size > 0 && ` [${row.array_index}]`}
+          {row.request.array_size > 0 && `[${row.array_index}]`}
         </Link>
         {whereOf(row) && <div className="wr-quiet">{whereOf(row)}</div>}
       </Named>
