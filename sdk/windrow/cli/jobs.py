@@ -107,11 +107,11 @@ def _acted(context: typer.Context, job: str, verb: str, states: Sequence[str], a
         return
     said = [f"held by {one['held_by']}" if one["held_by"] else one["reason"] for one in items]
     if len(items) > 1:
-        states = Counter(
+        totals = Counter(
             state_name(one["state"]) + (f" ({str(why).rstrip('.')})" if why else "")
             for one, why in zip(items, said, strict=True)
         )
-        told = "; ".join(f"{count} {state}" for state, count in states.items())
+        told = "; ".join(f"{count} {state}" for state, count in totals.items())
         say(f"{counted(len(items), 'job')} of {items[0]['name']}: {told}.")
     else:
         say(state_text(resolving.job_label(items[0]), items[0]["state"], said[0]))
