@@ -433,8 +433,9 @@ class QueueService:
         self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer, of_round)
 
     async def _tell(self, entry: Entry, said: str) -> None:
-        """Tell all that are like it why they wait."""
-        others = [one for one in self._alike.get(_shape(entry), ()) if self._told.get(one) != said][:TOLD_MAX]
+        """Tell all that are like it, and wait for nothing but a place, why they wait."""
+        alike = [entry.entry_id, *self.ready_like(entry.entry_id)]
+        others = [one for one in alike if self._told.get(one) != said][:TOLD_MAX]
         by_source: dict[int, tuple[Source, list[str]]] = {}
         for one in others:
             source = self._sources[one]

@@ -211,6 +211,22 @@ async def test_what_waits_starts_in_its_order_and_the_rest_is_told_why_not(w: Wo
     assert (len(w.queue), [one.entry.entry_id for one in w.queue.standings(None, 9)]) == (2, ["early", "late"])
 
 
+async def test_what_waits_for_other_things_than_a_place_is_not_told_that_there_is_none(w: World):
+    w.fleet.join("a", cards=1)
+    array = {"array": "array", "at_once": 1, "cards": 2}
+    w.put(
+        entry("ready", index=0, **array),
+        entry("throttled", index=1, **array),
+        entry("held", cards=2, held_by="an operator"),
+        entry("later", cards=2, begin_ns=START_NS + DAY),
+        entry("child", cards=2, after=(("ready", When.ANY),)),
+    )
+    await w.look()
+    assert w.fleet.told == {"ready": "no host fits"}
+    await w.look(after_ns=DAY)
+    assert w.fleet.told == dict.fromkeys(("ready", "later"), "no host fits"), "its time has come"
+
+
 async def test_projects_take_turns_by_what_they_hold(w: World):
     w.fleet.join("a", cards=4)
     w.put(*(entry(f"big{at}", leaf="big", submitted_ns=START_NS + at) for at in range(8)))
