@@ -720,6 +720,27 @@ async def test_an_entry_of_a_deleted_project_waits_and_its_runs_count_for_nobody
     assert w.fleet.tried == []
 
 
+async def test_a_project_that_is_deleted_with_a_throttled_array_stops_nobody_else(w: World):
+    w.fleet.join("a", cards=1)
+    array = [entry(f"a{at}", cards=8, leaf="gone", array="array", index=at, at_once=1) for at in range(3)]
+    w.put(*array)
+    await w.look()
+    w.fleet.deleted.add("gone")
+    w.queue.nodes_changed([], ["gone"])
+    await w.look()
+    assert [w.queue.standing(one.entry_id).state for one in array] == [Waits.NO_SHARE] * 3
+    w.fleet.deleted.clear()
+    w.queue.nodes_changed([Node(node_id="gone", parent=ROOT)])
+    await w.look()
+    assert [w.queue.standing(one.entry_id).state for one in array] == [Waits.READY, Waits.THROTTLED, Waits.THROTTLED]
+    w.queue.nodes_changed([], ["gone"])
+    for one in array:
+        w.queue.drop(one.entry_id)
+    w.put(entry("other", leaf="other"))
+    await w.look()
+    assert w.fleet.running() == {"other"}
+
+
 async def test_estimates_come_with_the_first_look_and_soon_after_something_new(w: World):
     w.fleet.join("a", cards=1)
     w.fleet.start("a", entry("runs", limit_ns=HOUR))
