@@ -335,9 +335,11 @@ class QueueService:
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
         offset_ns = now_ns - self._clock.monotonic_ns()
-        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: what is reserved is for other times
+        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: all that is planned is for other times
             for entry_id in list(self.profile.reservations):
                 self.profile.unreserve(entry_id)
+            self.estimator.forget_all()
+            self._estimate_due_ns = min(self._estimate_due_ns, self._estimate_soon_ns)
         self._offset_ns = offset_ns
         return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 

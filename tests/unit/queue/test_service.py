@@ -314,6 +314,18 @@ async def test_a_reservation_made_while_the_clock_was_years_ahead_is_made_again(
     assert w.queue.profile.reservations["waits"].start_ns <= START_NS + HOUR
 
 
+async def test_nothing_is_learnt_of_estimates_from_waits_in_which_the_clock_was_set(w: World):
+    w.fleet.join("a", cards=1)
+    w.put(*(entry(f"e{at}", limit_ns=HOUR, submitted_ns=START_NS + at) for at in range(3)))
+    await w.look()
+    for years, runs in ((10, "e0"), (-10, "e1")):
+        w.clock._wall_ns += years * 365 * DAY
+        w.fleet.end(runs)
+        await w.look(after_ns=MINUTE)
+    assert w.fleet.running() == {"e2"}
+    assert not w.queue.totals(None).scored
+
+
 async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_place(w: World):
     w.fleet.join("a", cards=1)
     w.put(*(entry(f"alike{at}", cards=8, submitted_ns=START_NS + at) for at in range(3 * PASSED)))
