@@ -211,22 +211,6 @@ async def test_what_waits_starts_in_its_order_and_the_rest_is_told_why_not(w: Wo
     assert (len(w.queue), [one.entry.entry_id for one in w.queue.standings(None, 9)]) == (2, ["early", "late"])
 
 
-async def test_what_waits_for_other_things_than_a_place_is_not_told_that_there_is_none(w: World):
-    w.fleet.join("a", cards=1)
-    array = {"array": "array", "at_once": 1, "cards": 2}
-    w.put(
-        entry("ready", index=0, **array),
-        entry("throttled", index=1, **array),
-        entry("held", cards=2, held_by="an operator"),
-        entry("later", cards=2, begin_ns=START_NS + DAY),
-        entry("child", cards=2, after=(("ready", When.ANY),)),
-    )
-    await w.look()
-    assert w.fleet.told == {"ready": "no host fits"}
-    await w.look(after_ns=DAY)
-    assert w.fleet.told == dict.fromkeys(("ready", "later"), "no host fits"), "its time has come"
-
-
 async def test_projects_take_turns_by_what_they_hold(w: World):
     w.fleet.join("a", cards=4)
     w.put(*(entry(f"big{at}", leaf="big", submitted_ns=START_NS + at) for at in range(8)))
@@ -312,18 +296,6 @@ async def test_a_reservation_made_while_the_clock_was_years_ahead_is_made_again(
     w.clock._wall_ns -= 3650 * DAY
     await w.look(after_ns=4 * AGAIN_FIRST_NS)
     assert w.queue.profile.reservations["waits"].start_ns <= START_NS + HOUR
-
-
-async def test_nothing_is_learnt_of_estimates_from_waits_in_which_the_clock_was_set(w: World):
-    w.fleet.join("a", cards=1)
-    w.put(*(entry(f"e{at}", limit_ns=HOUR, submitted_ns=START_NS + at) for at in range(3)))
-    await w.look()
-    for years, runs in ((10, "e0"), (-10, "e1")):
-        w.clock._wall_ns += years * 365 * DAY
-        w.fleet.end(runs)
-        await w.look(after_ns=MINUTE)
-    assert w.fleet.running() == {"e2"}
-    assert not w.queue.totals(None).scored
 
 
 async def test_jobs_that_are_alike_in_front_cost_one_try_and_keep_nobody_from_a_place(w: World):
@@ -730,27 +702,6 @@ async def test_an_entry_of_a_deleted_project_waits_and_its_runs_count_for_nobody
     w.fleet.end("ran")
     await w.look()
     assert w.fleet.tried == []
-
-
-async def test_a_project_that_is_deleted_with_a_throttled_array_stops_nobody_else(w: World):
-    w.fleet.join("a", cards=1)
-    array = [entry(f"a{at}", cards=8, leaf="gone", array="array", index=at, at_once=1) for at in range(3)]
-    w.put(*array)
-    await w.look()
-    w.fleet.deleted.add("gone")
-    w.queue.nodes_changed([], ["gone"])
-    await w.look()
-    assert [w.queue.standing(one.entry_id).state for one in array] == [Waits.NO_SHARE] * 3
-    w.fleet.deleted.clear()
-    w.queue.nodes_changed([Node(node_id="gone", parent=ROOT)])
-    await w.look()
-    assert [w.queue.standing(one.entry_id).state for one in array] == [Waits.READY, Waits.THROTTLED, Waits.THROTTLED]
-    w.queue.nodes_changed([], ["gone"])
-    for one in array:
-        w.queue.drop(one.entry_id)
-    w.put(entry("other", leaf="other"))
-    await w.look()
-    assert w.fleet.running() == {"other"}
 
 
 async def test_estimates_come_with_the_first_look_and_soon_after_something_new(w: World):
