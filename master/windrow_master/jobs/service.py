@@ -163,7 +163,7 @@ class JobService:
         count: int,
         login: RegistryLogin | None,
     ) -> tuple[JobView, ...]:
-        ids = [JobId(uow.mint("job")) for _ in range(count)]
+        ids = sorted(JobId(uow.mint("job")) for _ in range(count))  # so that lists have an array in its order
         asked = checked(request, ids[0], uow.now_wall_ns)
         self._clusters.check_waits(uow, principal.account_id, _first_cluster(asked, principal), count)
         if asked.backend is None:

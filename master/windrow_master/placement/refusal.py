@@ -78,6 +78,9 @@ def explain(request: Request, refused: Refused, simulated: Sequence[Candidate] =
     is_possible = enough - sum(miss.obstacle is Obstacle.IMAGE for _, miss in known) >= request.hosts
     groups = _grouped(request, known)
     detail = _detail(request, groups, missing if enough < request.hosts else (), is_possible)
+    if 0 < enough < request.hosts and not missing:
+        detail = f"Only {enough} of the {request.hosts} hosts that you ask for are in this market, free or not: "
+        detail += "it can run only when more join."
     if enough < request.hosts and request.host_id is None:
         detail += _elsewhere(request, [host for host, _ in refused], simulated)
     anywhere = replace(request, near=None, region=None)

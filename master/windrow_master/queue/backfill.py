@@ -121,6 +121,12 @@ class _Host:
     host: Host
     holds: dict[str, Hold] = field(default_factory=dict)
 
+    def suits(self, need: Need) -> bool:
+        """True if it is large enough when empty, and of a kind that will do."""
+        host = self.host
+        is_size = host.cards >= need.cards and host.cpus >= need.cpus and host.memory >= need.memory
+        return is_size and (not need.pools or host.pool in need.pools) and (not need.only or host.host_id in need.only)
+
     def heeded(self, entry: Entry, level: int | None) -> list[Hold]:
         """The holds that an entry has to leave alone. level: of its class if not given; -1: what runs, and windows."""
         most = entry.priority_class if level is None else level
@@ -238,11 +244,12 @@ class Profile:
         return {one for one, host in self._fitting(entry) if host.cards(entry, *span, now_ns, -1)}
 
     def closed(self, entry: Entry, run_ns: int | None, now_ns: int) -> dict[str, Hold]:
-        """The hosts on which it may not start because of what is planned there, each with the first such hold."""
+        """The hosts on which it may not start because of what is planned there, each with the first such hold; not
+        those that are too small or of another kind: it could not have these anyway."""
         found = dict[str, Hold]()
         for host_id in self._later:
             host = self._hosts[host_id]
-            if host.cards(entry, now_ns, _end(now_ns, run_ns), now_ns) is None:
+            if host.suits(entry.need) and host.cards(entry, now_ns, _end(now_ns, run_ns), now_ns) is None:
                 heeded = (one for one in host.heeded(entry, None) if not one.is_run and one.until_ns > now_ns)
                 if (first := min(heeded, key=_order, default=None)) is not None:
                     found[host_id] = first
@@ -301,13 +308,7 @@ class Profile:
 
     def _fitting(self, entry: Entry) -> Iterator[tuple[str, _Host]]:
         """The hosts of its pools that are large enough when empty."""
-        need = entry.need
-        for host_id, one in self._hosts.items():
-            host = one.host
-            is_size = host.cards >= need.cards and host.cpus >= need.cpus and host.memory >= need.memory
-            is_kind = (not need.pools or host.pool in need.pools) and (not need.only or host_id in need.only)
-            if is_size and is_kind:
-                yield host_id, one
+        return ((host_id, one) for host_id, one in self._hosts.items() if one.suits(entry.need))
 
     def _remove(self, host_id: str, by: str) -> None:
         if (host := self._hosts.get(host_id)) is not None:

@@ -94,6 +94,10 @@ class Estimator:
         """It never starts: nothing is learnt from it."""
         self._open.pop(entry_id, None)
 
+    def forget_all(self) -> None:
+        """The clock was set: nobody knows how long these have waited, and nothing is learnt from them."""
+        self._open.clear()
+
     def _planned(self, entries: Sequence[Entry], profile: Profile, times: RunTimes, now_ns: int) -> list[int | None]:
         """When each starts if all starts in this order and nothing new comes: reservations one after another."""
         kept, found = dict(profile.reservations), list[int | None]()

@@ -339,8 +339,8 @@ class Queue:
         array = self._arrays[name]
         while array.parked:
             one = self._waiting[array.parked[0][-1]]
-            if len(array.admitted) >= (one.entry.at_once or 0):
-                return
+            if len(array.admitted) >= (one.entry.at_once or 0) or one.entry.leaf not in self.shares:
+                return  # below a leaf that was just deleted all of them are about to be settled
             del array.parked[0]
             array.admitted.add(one.entry.entry_id)
             one.state = Waits.READY

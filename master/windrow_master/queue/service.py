@@ -335,9 +335,11 @@ class QueueService:
     def _new_look(self) -> Look:
         now_ns, depth = self._clock.wall_ns(), self._depth
         offset_ns = now_ns - self._clock.monotonic_ns()
-        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: what is reserved is for other times
+        if abs(offset_ns - self._offset_ns) > MINUTE:  # a clock was set: all that is planned is for other times
             for entry_id in list(self.profile.reservations):
                 self.profile.unreserve(entry_id)
+            self.estimator.forget_all()
+            self._estimate_due_ns = min(self._estimate_due_ns, self._estimate_soon_ns)
         self._offset_ns = offset_ns
         return Look(self.queue, self.profile, self.times, now_ns, was_full=self._was_full, passed=depth)
 
@@ -433,8 +435,9 @@ class QueueService:
         self._tries[_shape(entry)] = _Tries(wait_ns, due_ns, entry.need.pools, answer, of_round)
 
     async def _tell(self, entry: Entry, said: str) -> None:
-        """Tell all that are like it why they wait."""
-        others = [one for one in self._alike.get(_shape(entry), ()) if self._told.get(one) != said][:TOLD_MAX]
+        """Tell all that are like it, and wait for nothing but a place, why they wait."""
+        alike = [entry.entry_id, *self.ready_like(entry.entry_id)]
+        others = [one for one in alike if self._told.get(one) != said][:TOLD_MAX]
         by_source: dict[int, tuple[Source, list[str]]] = {}
         for one in others:
             source = self._sources[one]

@@ -14,7 +14,8 @@ from windrow.fields import Field
 _SIZE = re.compile(r"^(\d+(?:\.\d+)?)\s*([KMGT])(i?)B?$", re.IGNORECASE)
 _POWERS = {"K": 1, "M": 2, "G": 3, "T": 4}
 _SPAN = re.compile(r"^(\d+(?:\.\d+)?)([smhd]?)$")
-_ARRAY = re.compile(r"(\d{1,9})(?:%(\d{1,9}))?")
+_COUNT = re.compile(r"[0-9]{1,9}")
+_ARRAY = re.compile(r"([0-9]{1,9})(?:%([0-9]{1,9}))?")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _LIKE_NO_NAME = re.compile(
     r"\.*|[0-9a-f]{4,}|((access|account|cluster|command|host|job|receipt|token|volume|workload)_|(GPU|MIG|MPS)-).*",
@@ -51,10 +52,10 @@ def parse_gpu(text: str) -> dict[str, Any]:
     what, _, count = text.strip().partition(":")
     if not what:
         raise InvalidInput("--gpu has no value. Leave it out for no GPU, or write 24GB, H100, H100:2 or a number.")
-    if count and not (count.isdigit() and 1 <= int(count) <= 1024):
+    if count and not (_COUNT.fullmatch(count) and 1 <= int(count) <= 1024):
         raise InvalidInput(f"--gpu {text!r}: {count!r} is not a number of GPUs.")
     gpus = int(count or 1)
-    if not count and what.isdigit():
+    if not count and _COUNT.fullmatch(what):
         return {"gpus": int(what)}
     if _SIZE.match(what):
         return {"gpus": gpus, "gpu_memory_bytes": parse_size(what)}

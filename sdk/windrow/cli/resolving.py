@@ -167,7 +167,7 @@ def found(api: Client, kind: Kind, text: str, *, ended: bool = True, newest: boo
 def gpu(api: Client, text: str) -> str:
     """The UUID of a GPU: as written, by the start of its UUID, or as HOST/INDEX. Raises as `found` does."""
     place, slash, index = text.rpartition("/")
-    if not slash or not index.isdigit():
+    if not slash or not index.isascii() or not index.isdecimal():
         return found(api, GPUS, text)
     of = api.get(f"/hosts/{found(api, HOSTS, place)}")
     for one in of.get("gpus") or ():

@@ -116,7 +116,7 @@ def _needs(instance_type: str) -> Json:
     if what.upper() != "CPU":
         return parse_gpu(instance_type)
     number = count.removesuffix("+") or "1"
-    if not number.isdigit() or not 1 <= int(number) <= 4096:
+    if not number.isascii() or not number.isdecimal() or not 1 <= int(number) <= 4096:
         raise InvalidInput(f"instance_type {instance_type!r}: write CPU:4, CPU:4+ or A100:2.")
     return {"cpus": int(number)}
 

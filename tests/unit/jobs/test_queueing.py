@@ -359,6 +359,16 @@ async def test_a_look_that_read_a_job_before_it_had_its_place_does_not_queue_it_
         assert len(it.queue) == 0 and it.queue.queue._running.keys() == {job.job_id}
 
 
+async def test_lists_have_an_array_in_its_order(tmp_path) -> None:
+    async with world(tmp_path) as it:
+        made = await it.jobs.submit(principal(), JobRequest(argv=("true",), array_size=30, array_at_once=1))
+        await it.tick()
+        waits = [one.entry.index for one in it.queue.standings(None, 100)]
+        listed = [one.job.array_index for one in await it.jobs.list(principal(), None, 100)]
+        assert waits == [one.job.array_index for one in made] == list(range(30))
+        assert listed == waits[::-1], "the latest first"
+
+
 async def test_closed_hosts_are_left_out_and_the_reason_says_so(tmp_path) -> None:
     async with world(tmp_path) as it:
         it.market.join()

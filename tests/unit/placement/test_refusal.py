@@ -229,6 +229,14 @@ def test_processors_in_a_tier_of_gpus_are_told_to_ask_for_a_gpu() -> None:
     assert refusal.detail.endswith("h100/A is a tier of GPUs: ask for a GPU, too.")
 
 
+def test_more_hosts_than_there_are_of_the_kind_are_no_matter_of_waiting() -> None:
+    hosts = [host(name, *busy(gpu(0, name))) for name in "ab"]
+    refusal = refused(request(gpus=1, hosts=3), *hosts)
+    said = "Only 2 of the 3 hosts that you ask for are in this market, free or not: it can run only when more join."
+    assert (refusal.detail, refusal.is_possible) == (said, False)
+    assert refused(request(gpus=1, hosts=2), *hosts).detail == "No host can run this now: no free GPU."
+
+
 def test_a_request_without_an_image_has_to_change_where_no_host_has_one_of_its_own() -> None:
     asked = request(image=None)
     refusal = refused(asked, host("a", cpu()), host("b", cpu("b")))

@@ -97,6 +97,14 @@ def test_a_host_that_leaves_shrinks_or_is_told_twice() -> None:
     assert profile.free(entry("small"), BEGAN) == {"h1"}
 
 
+def test_no_host_is_kept_from_what_could_not_have_it_even_if_it_were_free() -> None:
+    profile = profile_of((10,), (30,))
+    assert start(profile, entry("head", 8)) == (10, ["h0"])
+    for asked in (need(9), need(8, pools=frozenset({"b"})), need(8, only=frozenset({"h1"})), need(1, memory=1)):
+        assert not profile.closed(entry("other", need=asked), None, BEGAN), asked
+    assert profile.closed(entry("other", need=need(1, only=frozenset({"h0"}))), None, BEGAN)
+
+
 def test_maintenance_that_is_planned_for_the_time_of_a_reservation_sends_it_elsewhere() -> None:
     profile, one = profile_of((10,) * 8, (30,) * 8), entry("head", 8)
     assert start(profile, one) == (10, ["h0"])

@@ -35,7 +35,7 @@ def test_gpu_wishes_are_understood(text: str, expected: dict[str, object]) -> No
     assert parse_gpu(text) == expected
 
 
-@pytest.mark.parametrize("text", ["H100:0", "H100:x", "", "H100;rm", "24GB:99999"])
+@pytest.mark.parametrize("text", ["H100:0", "H100:x", "", "H100;rm", "24GB:99999", "²", "٣", "H100:²", "9" * 5000])
 def test_a_gpu_wish_nobody_can_mean_is_refused_with_a_sentence(text: str) -> None:
     with pytest.raises(WindrowClientError, match="--gpu"):
         parse_gpu(text)
