@@ -152,8 +152,8 @@ class Cache:
             return
         self.check()
         self._send(connection, None)
-        begin, self._begin = self._begin, None
-        begin()
+        self._begin()
+        self._begin = None  # not before: what did not begin cannot be undone
 
     def ends_well(self) -> None:
         """The function has ended: what it holds is sent with what others do."""
