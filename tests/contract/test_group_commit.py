@@ -23,7 +23,7 @@ from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.store import Store
 from windrow_master.store.tables import audit, event_subjects, events, operations
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict
+from windrow_proto.errors import Conflict, StorageFailed
 
 SEEDS: Final = 30
 JOBS: Final = 7
@@ -233,6 +233,28 @@ async def test_a_function_whose_savepoint_could_not_begin_leaves_nothing(
 
     assert ([_judged(one) for one in found], fails) == ([None, CONFLICT, 1], [])
     assert store.read_now(looks) == 1
+
+
+async def test_a_savepoint_that_cannot_be_undone_keeps_no_lock_from_the_next_write(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say = unit.say
+
+    def broken(connection: Connection, words: str) -> None:
+        say(connection, words.replace("ROLLBACK TO SAVEPOINT part", "ROLLBACK TO SAVEPOINT nobody"))
+
+    def writes(uow: UnitOfWork) -> None:
+        uow.connection.execute(delete(operations))
+        raise Conflict("as planned")
+
+    def adds(uow: UnitOfWork) -> None:
+        uow.operations.add(Work(uow, 0).operation("a", "kept"))
+
+    monkeypatch.setattr(unit, "say", broken)
+    found = await asyncio.gather(*[store.write(one, name="test") for one in (adds, writes)], return_exceptions=True)
+    await store.write(adds, name="test")  # while the errors, and so the frames that met them, are kept
+
+    assert [type(one) for one in found] == [StorageFailed, StorageFailed]
 
 
 async def test_a_row_that_is_refused_while_a_later_function_runs_is_the_error_of_its_own(store: Store) -> None:
