@@ -207,7 +207,7 @@ async def test_functions_that_only_hold_rows_back_cost_the_statements_of_one_eve
 async def test_a_function_whose_savepoint_could_not_begin_leaves_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say, fails = unit.say, ["SAVEPOINT part"]
+    say, fails = prepared.say, ["SAVEPOINT part"]
 
     def busy(connection: Connection, words: str) -> None:
         if words in fails:
@@ -238,7 +238,7 @@ async def test_a_function_whose_savepoint_could_not_begin_leaves_nothing(
 async def test_a_savepoint_that_cannot_be_undone_keeps_no_lock_from_the_next_write(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    say = unit.say
+    say = prepared.say
 
     def broken(connection: Connection, words: str) -> None:
         say(connection, words.replace("ROLLBACK TO SAVEPOINT part", "ROLLBACK TO SAVEPOINT nobody"))
