@@ -5,24 +5,25 @@ Random functions, of which some fail, are run one by one and then together on th
 
 import asyncio
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from sqlalchemy import delete, insert, select, text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, delete, insert, select, text
+from sqlalchemy.exc import IntegrityError, OperationalError
 
 from tests.contract.test_cache import BY_ID, KNOWN, SERVED, Work
 from tests.master_support import opened_store
 from windrow_master.clusters.tables import decisions
 from windrow_master.loops import Boundary
-from windrow_master.store import prepared
+from windrow_master.store import prepared, unit
 from windrow_master.store.executors import InlineExecutor
 from windrow_master.store.store import Store
 from windrow_master.store.tables import audit, event_subjects, events, operations
 from windrow_master.store.unit import UnitOfWork
-from windrow_proto.errors import Conflict
+from windrow_proto.errors import Conflict, StorageFailed
 
 SEEDS: Final = 30
 JOBS: Final = 7
@@ -201,6 +202,59 @@ async def test_functions_that_only_hold_rows_back_cost_the_statements_of_one_eve
     assert "SAVEPOINT" not in said
     assert said.count("INSERT") == 1
     assert len(store.read_now(lambda uow: uow.audit_log.list("it"))) == 3
+
+
+async def test_a_function_whose_savepoint_could_not_begin_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say, fails = prepared.say, ["SAVEPOINT part"]
+
+    def busy(connection: Connection, words: str) -> None:
+        if words in fails:
+            fails.remove(words)
+            raise OperationalError(words, None, Exception("busy"))
+        say(connection, words)
+
+    def writes(uow: UnitOfWork) -> None:
+        with suppress(OperationalError):
+            uow.connection.execute(delete(operations))
+        uow.connection.execute(delete(operations))
+        raise Conflict("as planned")
+
+    def looks(uow: UnitOfWork) -> int:
+        return len(uow.operations.running("a"))
+
+    def adds(uow: UnitOfWork) -> None:
+        uow.operations.add(Work(uow, 0).operation("a", "kept"))
+
+    monkeypatch.setattr(unit, "say", busy)
+    asked = (store.write(one, name="test") for one in (adds, writes, looks))
+    found = await asyncio.gather(*asked, return_exceptions=True)
+
+    assert ([_judged(one) for one in found], fails) == ([None, CONFLICT, 1], [])
+    assert store.read_now(looks) == 1
+
+
+async def test_a_savepoint_that_cannot_be_undone_keeps_no_lock_from_the_next_write(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    say = prepared.say
+
+    def broken(connection: Connection, words: str) -> None:
+        say(connection, words.replace("ROLLBACK TO SAVEPOINT part", "ROLLBACK TO SAVEPOINT nobody"))
+
+    def writes(uow: UnitOfWork) -> None:
+        uow.connection.execute(delete(operations))
+        raise Conflict("as planned")
+
+    def adds(uow: UnitOfWork) -> None:
+        uow.operations.add(Work(uow, 0).operation("a", "kept"))
+
+    monkeypatch.setattr(unit, "say", broken)
+    found = await asyncio.gather(*[store.write(one, name="test") for one in (adds, writes)], return_exceptions=True)
+    await store.write(adds, name="test")  # while the errors, and so the frames that met them, are kept
+
+    assert [type(one) for one in found] == [StorageFailed, StorageFailed]
 
 
 async def test_a_row_that_is_refused_while_a_later_function_runs_is_the_error_of_its_own(store: Store) -> None:

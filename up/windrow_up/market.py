@@ -402,7 +402,12 @@ class Market:
         for host_id in sorted(drained, key=lambda one: one != own):
             if time.monotonic() > ends:
                 return
-            http.call("POST", f"/hosts/{host_id}/drain", {"reason": "windrow up stops"})
+            try:
+                http.call("POST", f"/hosts/{host_id}/drain", {"reason": "windrow up stops"})
+            except WindrowError as error:  # what runs is ended all the same
+                self.say(f"{host_id} is not drained: {error.detail}")
+                if error.retryable:
+                    return
 
     def _local_hosts(self) -> set[str]:
         folders = [self._data / "agent", *(self._data / "simulated").glob("[0-9]*")]

@@ -26,8 +26,9 @@ from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, Pend
 
 from windrow_master.store.schema import metadata
 
-ANSWERS_MAX: Final = 4_096
-"""Answers that one transaction remembers, before all are forgotten."""
+ANSWERS_MAX: Final = 32_768
+"""Answers that one transaction remembers, before all are forgotten: what a commit of as many writes as may share one
+reads ahead, of four hosts each, is 20,000 of them where each host has sixteen slots."""
 ROWS_MAX: Final = 16
 """Rows of an answer that is remembered: larger ones are read once, by a look at everything."""
 LATE_MAX: Final = 4_096
@@ -151,8 +152,8 @@ class Cache:
             return
         self.check()
         self._send(connection, None)
-        begin, self._begin = self._begin, None
-        begin()
+        self._begin()
+        self._begin = None  # not before: what did not begin cannot be undone
 
     def ends_well(self) -> None:
         """The function has ended: what it holds is sent with what others do."""

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property
@@ -71,6 +71,8 @@ class Part:
             say(self._connection, "ROLLBACK TO SAVEPOINT part")
             say(self._connection, "RELEASE SAVEPOINT part")
         except (DBAPIError, PendingRollbackError) as error:
+            with suppress(DBAPIError, PendingRollbackError):  # a connection that is let go may keep its locks for long
+                say(self._connection, "ROLLBACK")
             self._connection.invalidate()
             raise StorageFailed(ENDED) from error
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.clusters.world import OWNER, STRANGER, Market, market_world, principal
+from tests.unit.clusters.world import OTHER, OWNER, STRANGER, Market, market_world, principal
 from windrow_master.clusters.model import ClusterKind, ClusterRequest
 from windrow_master.clusters.needs import Refused
 from windrow_master.clusters.nominations import WHOLE_FLEET, Counts
@@ -19,6 +19,9 @@ from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.placement.live import NOMINATED_MAX
 from windrow_master.placement.model import Placement
 from windrow_master.store import prepared
+from windrow_master.store.cache import ANSWERS_MAX, ROWS_MAX, cache_of
+from windrow_master.store.store import BATCH_MAX
+from windrow_master.store.unit import UnitOfWork
 from windrow_proto.errors import Conflict
 from windrow_proto.ids import HostId
 from windrow_proto.model import CommandKind, CommandPhase, WorkloadPhase
@@ -86,6 +89,21 @@ async def test_what_a_creation_reads_and_writes_does_not_grow_with_the_fleet(tmp
             made.append(sorted(seen))
         assert made[0] == made[1]
         assert len(made[0]) < 60
+
+
+def test_what_a_full_commit_reads_ahead_is_remembered_until_its_last_creation_is_made(tmp_path: Path):
+    """Of hosts with as many slots as one answer may have. Were more read than is remembered, all would be forgotten,
+    and each creation would read by itself what was read for it."""
+
+    def kept(uow: UnitOfWork) -> int:
+        m.clusters.read_ahead(uow, [OTHER])
+        cache = cache_of(uow.connection)
+        assert cache is not None
+        return len(cache._answers)
+
+    with market_world(tmp_path) as m:
+        m.join(OTHER, gpus=ROWS_MAX - 1, runtimes=("docker",))
+        assert ROWS_MAX < m.write(kept) < ANSWERS_MAX // (BATCH_MAX * NOMINATED_MAX)
 
 
 async def test_a_preview_says_where_the_creation_after_it_runs(tmp_path: Path):

@@ -320,6 +320,24 @@ def test_this_host_is_drained_first_and_the_others_as_far_as_there_is_time(
     assert master.states == {"a": "active", "ours": "draining"}
 
 
+def test_a_host_that_cannot_be_drained_does_not_keep_the_rest_of_the_stop_from_being_done(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, host_id in (("agent", "ours"), ("simulated/0000", "a"), ("simulated/0001", "b")):
+        _on_this_machine(tmp_path, name, host_id)
+    master = FleetOfMaster(True, ours="active", a="active", b="active")
+
+    master.refuses = [Conflict("it was retired meanwhile")]
+    _market(tmp_path)._drain(master)
+    assert master.states == {"ours": "active", "a": "draining", "b": "draining"}
+    assert "ours is not drained: it was retired meanwhile" in capsys.readouterr().out
+
+    master.states = dict.fromkeys(master.states, "active")
+    master.refuses = [TooMany("in a moment")]
+    _market(tmp_path)._drain(master)
+    assert set(master.states.values()) == {"active"}  # clusters are ended in the time that is left
+
+
 class Living(Daemon):
     """A daemon that runs."""
 
