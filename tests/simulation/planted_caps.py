@@ -18,7 +18,7 @@ from windrow_access.relay import Relay
 from windrow_agent.link.connection import Connection
 from windrow_agent.link.spool import Spool
 from windrow_agent.workloads.manager import WorkloadManager
-from windrow_master.clusters import environments
+from windrow_master.clusters import environments, launch
 from windrow_master.clusters import repository as clusters_repository
 from windrow_master.clusters.service import ClusterService
 from windrow_master.identity.service import IdentityService
@@ -108,8 +108,8 @@ def pump_takes_all() -> Iterator[None]:
 def store_takes_all() -> Iterator[None]:
     """Any number of writes may wait for the store."""
 
-    async def write(self: Store, fn: Any, *, name: str, deadline_ns: int = 30 * SECOND) -> Any:
-        job = _Job(name, fn, asyncio.get_running_loop().create_future())
+    async def write(self: Store, fn: Any, *, name: str, deadline_ns: int = 30 * SECOND, ahead: Any = None) -> Any:
+        job = _Job(name, fn, asyncio.get_running_loop().create_future(), ahead)
         self._pending.append(job)
         self._flush_soon()
         return await self._answer(job, deadline_ns)
@@ -230,8 +230,11 @@ def request_is_logged() -> Iterator[None]:
 
 @contextmanager
 def commands_in_the_open() -> Iterator[None]:
-    """Commands are proved from end to end, and not encrypted."""
-    with mock.patch.object(keys, "ENCRYPTED_KINDS", frozenset()):
+    """Commands are proved from end to end, and not encrypted, and their environment is not sealed to the host."""
+    with (
+        mock.patch.object(keys, "ENCRYPTED_KINDS", frozenset()),
+        mock.patch.object(launch, "_sealed_for", lambda host, spec, cluster: spec),
+    ):
         yield
 
 

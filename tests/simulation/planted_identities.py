@@ -18,9 +18,9 @@ def generation_unchecked() -> Iterator[None]:
     """A caller that holds the key is given the next certificate, whatever generation it asks with."""
     judge = decide.judge_renewal
 
-    def trusting(member: Any, generation: int, csr_sha256: bytes, now_ns: int) -> Any:
+    def trusting(member: Any, generation: int, csr_sha256: bytes, *rest: Any) -> Any:
         newest = member.generation if member is not None and csr_sha256 != member.csr_sha256 else generation
-        return judge(member, newest, csr_sha256, now_ns)
+        return judge(member, newest, csr_sha256, *rest)
 
     with mock.patch.object(decide, "judge_renewal", trusting):
         yield

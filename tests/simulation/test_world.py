@@ -3,9 +3,12 @@
 A failure prints the seed and the command that plays the same history again (README.md in this folder).
 """
 
+import inspect
 import os
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -89,9 +92,31 @@ def test_the_same_seed_is_the_same_history_and_another_seed_another_one(tmp_path
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug) -> None:
+def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch, replaced = mock.patch.object, list[str]()
+
+    def checking(target: Any, name: str, *new: Any, **more: Any) -> Any:
+        replaced.extend(_not_taken(getattr(target, name), one) for one in new)
+        return patch(target, name, *new, **more)
+
+    monkeypatch.setattr(mock.patch, "object", checking)
     with bug.plant(), terms(plan_of(bug, SHORT)):
         pass
+
+    assert not any(replaced), "it would fail at its first call, and not as the bug does"
+
+
+def _not_taken(shipped: Any, planted: Any) -> str:
+    """What a planted function does not take of what the shipped one is called with; empty: it takes all."""
+    if not inspect.isfunction(shipped) or not inspect.isfunction(planted):
+        return ""
+    named = inspect.signature(shipped).parameters.values()
+    places = [one.name for one in named if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    try:
+        inspect.signature(planted).bind(*places, **{one.name: None for one in named if one.kind is one.KEYWORD_ONLY})
+    except TypeError as error:
+        return f"{shipped.__qualname__}: {error}"
+    return ""
 
 
 @pytest.mark.slow
