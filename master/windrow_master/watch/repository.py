@@ -359,8 +359,8 @@ class WindowRepository(Repository):
         return int(self._connection.scalar(query) or 0)
 
     def open(self) -> Sequence[Window]:
-        """Those that are not over, in the order in which they were declared."""
-        return _OPEN_WINDOWS.all(self._connection)
+        """Those that are not over and can be read, in the order in which they were declared."""
+        return _OPEN_WINDOWS.readable(self._connection)
 
 
 def _values(alert: Alert) -> dict[str, Any]:

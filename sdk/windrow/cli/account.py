@@ -294,7 +294,7 @@ def token_add(
         lasts = time_of(made["expires_at"]) - time_of(made["created_at"])
         is_shorter = lasts < timedelta(days=days, seconds=-1)
         why = "no token outlives the one that made it" if is_shorter else f"--days {days}"
-        say(f"It expires at {made['expires_at']}: {why}.")
+        say(f"It expires at {made['expires_at']} ({why}).")
     if join and made.get("command"):
         say("Run this on the host that should join, within 15 minutes:")
         sys.stdout.write(made["command"] + "\n")

@@ -150,4 +150,4 @@ def test_a_new_token_says_why_it_expires(
 ) -> None:
     get_command(app)(["token", "add", "browser", *words], standalone_mode=False)
 
-    assert capsys.readouterr().err == f"It expires at 2030-01-31T00:00:00Z: {why}.\n"
+    assert capsys.readouterr().err == f"It expires at 2030-01-31T00:00:00Z ({why}).\n"

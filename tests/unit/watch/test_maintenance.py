@@ -15,6 +15,7 @@ from windrow_master.fleet.states import AdminEvent, LinkEvent
 from windrow_master.identity.model import Role
 from windrow_master.store.unit import UnitOfWork
 from windrow_master.watch.maintenance import DECLARED_MAX
+from windrow_master.watch.tables import maintenance_windows
 from windrow_proto.ids import AccountId, ClusterId, HostId
 from windrow_proto.model import Inventory, ObservedWorkload, WorkloadPhase
 from windrow_proto.units import DAY, GIB, HOUR, MINUTE, SECOND, time_text
@@ -209,6 +210,19 @@ async def test_before_it_only_work_that_ends_by_then_is_placed(two: TwoRenters) 
         assert "goes into maintenance before this ends" in refused.text, refused.text
     assert (await rented(two, "gpu-0", max_duration_seconds=3600)).status_code == 202
     assert (await rented(two, "gpu-1")).status_code == 202
+
+
+async def test_a_window_that_cannot_be_read_keeps_nobody_from_renting(two: TwoRenters) -> None:
+    window = await declared(two, "gpu-0", start_ns=2 * HOUR)
+    await declared(two, "gpu-1", start_ns=2 * HOUR)
+
+    def spoil(uow: UnitOfWork) -> None:
+        table = maintenance_windows
+        uow.connection.execute(table.update().where(table.c.window_id == window["id"]).values(hosts=7))
+
+    two.services.store.write_now(spoil, name="test")
+    assert (await rented(two, "gpu-2")).status_code == 202
+    assert "goes into maintenance" in (await rented(two, "gpu-1")).text
 
 
 async def test_a_lease_is_not_extended_into_a_window(two: TwoRenters) -> None:
