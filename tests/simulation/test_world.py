@@ -107,7 +107,7 @@ def test_what_a_planted_bug_breaks_is_there_to_be_broken(bug: Bug, monkeypatch: 
 
 
 def _not_taken(shipped: Any, planted: Any) -> str:
-    """What a planted function does not take of what the shipped one is called with; empty: it takes all."""
+    """Return the argument of the shipped function that the planted one refuses; empty: it accepts the same calls."""
     if not inspect.isfunction(shipped) or not inspect.isfunction(planted):
         return ""
     named = inspect.signature(shipped).parameters.values()

@@ -101,6 +101,7 @@ async def explain(
     decided_ns = subject.began_ns if record is None and bought else None if record is None else record[0]
     waits = queued is not None and queued["state"] == Waits.READY
     never = [refusal.detail] if refusal is not None and not refusal.is_possible else []
+    waiting = [] if queued is None else [queued["why"], *never, *holders, *_start(queued, search, now_ns)]
     return ExplainOut.of(
         subject,
         decided_at=None if decided_ns is None else time_or_none(decided_ns),
@@ -108,7 +109,7 @@ async def explain(
         not_there=there or None,
         is_recorded=is_recorded,
         otherwise=None if weights is None or decision is None else reasons.with_weights(decision, weights),
-        not_yet=[] if queued is None else [queued["why"], *never, *holders, *_start(queued, search, now_ns)],
+        not_yet=list(dict.fromkeys(waiting)),  # the reason of the wait may be what the refusal says
         changes=[
             *(words.changes(search, subject.asked, now_ns) if search is not None and waits else ()),
             *([] if refusal is None else [f"{way.text}." for way in refusal.ways]),

@@ -244,8 +244,8 @@ class Profile:
         return {one for one, host in self._fitting(entry) if host.cards(entry, *span, now_ns, -1)}
 
     def closed(self, entry: Entry, run_ns: int | None, now_ns: int) -> dict[str, Hold]:
-        """The hosts on which it may not start because of what is planned there, each with the first such hold; not
-        those that are too small or of another kind: it could not have these anyway."""
+        """Return the hosts that would suit the entry but are closed to it by a reservation or planned maintenance, each
+        with the first such hold. Hosts that are too small or of another kind are left out."""
         found = dict[str, Hold]()
         for host_id in self._later:
             host = self._hosts[host_id]

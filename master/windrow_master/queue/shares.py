@@ -119,8 +119,8 @@ class Shares:
         require("parent", len(parent.path) < DEPTH_MAX, f"at most {DEPTH_MAX - 1} levels deep")
         beside = sum(self._states[one].node.guarantee for one in parent.children if one != node.node_id)
         left = parent.node.guarantee - beside
-        way = "lower one beside it" if node.parent == ROOT else "raise that one, or lower one beside it,"
-        said = f"at most {share_text(left)}, which {node.parent} has left of its own guarantee: {way} first"
+        way = "" if node.parent == ROOT else f"raise the guarantee of {node.parent}, or "
+        said = f"at most {share_text(left)}, which {node.parent} has left. To give more, {way}lower another share in it"
         require("guarantee", node.guarantee <= left, said)
         if known is not None:
             below = sum(self._states[one].node.guarantee for one in known.children)

@@ -27,8 +27,8 @@ from sqlalchemy.exc import InterfaceError, InternalError, OperationalError, Pend
 from windrow_master.store.schema import metadata
 
 ANSWERS_MAX: Final = 32_768
-"""Answers that one transaction remembers, before all are forgotten: what a commit of as many writes as may share one
-reads ahead, of four hosts each, is 20,000 of them where each host has sixteen slots."""
+"""Answers that one transaction remembers, before all are forgotten. A full commit of 256 creations reads four hosts
+ahead for each: 20,000 answers if every host has 16 slots."""
 ROWS_MAX: Final = 16
 """Rows of an answer that is remembered: larger ones are read once, by a look at everything."""
 LATE_MAX: Final = 4_096

@@ -35,8 +35,7 @@ SPENDERS: Final = (
 FIELDS: Final = tuple(field.name for field in LIMITS)
 USED: Final = ("hourly_cost", "monthly_cost", "total_cost", "leases")
 NONE: Final = "none"
-"""In place of an amount: this limit ends."""
-OPEN: Final = "no limit"
+"""In place of an amount: there is no limit, or it is removed."""
 
 
 def given(asked: Item) -> Item:
@@ -50,13 +49,13 @@ def given(asked: Item) -> Item:
 
 
 def _cell(field: str, used: str) -> Any:
-    return lambda one: f"{one[used]} / {OPEN if one[field] is None else one[field]}"
+    return lambda one: f"{one[used]} / {NONE if one[field] is None else one[field]}"
 
 
 def _rounded(cell: str) -> str:
     """Both amounts of a cell as a screen shows them, short: cut, the limit could not be read."""
     used, limit = cell.split(" / ")
-    return f"{money_text(used)} / {NONE if limit == OPEN else money_text(limit)}"
+    return f"{money_text(used)} / {NONE if limit == NONE else money_text(limit)}"
 
 
 SHOWN: Final = Table(
@@ -66,7 +65,7 @@ SHOWN: Final = Table(
         Column("PER HOUR", _cell(FIELDS[0], USED[0]), 2, show=_rounded),
         Column("THIS MONTH", _cell(FIELDS[1], USED[1]), show=_rounded),
         Column("IN ALL", _cell(FIELDS[2], USED[2]), 1, show=_rounded),
-        Column("LEASES", _cell(FIELDS[3], USED[3]), 4, show=lambda cell: cell.replace(OPEN, NONE)),
+        Column("LEASES", _cell(FIELDS[3], USED[3]), 4),
         Column("IDLE", lambda one: "-" if one["idle_seconds"] is None else f"{one['idle_seconds']} s", 7),
         money_column("HELD", lambda one: one["held"], 6),
         id_column(rank=5),

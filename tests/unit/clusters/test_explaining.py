@@ -142,6 +142,19 @@ async def test_why_not_yet_names_what_holds_the_hosts_and_what_would_change_it(b
     assert on["not_there"].startswith("a does not fit now: ") and not on["is_recorded"]
 
 
+async def test_a_job_that_no_host_can_ever_run_is_told_so_once(market) -> None:
+    services = market.rooms.services
+    (job,) = (await market.client.post("/api/v1/jobs", json={"argv": ["x"], "cpus": 1000})).json()["jobs"]
+    await services.jobs.controller.tick()
+    await services.queue.tick()
+    await services.jobs.controller.tick()
+    await services.queue.tick()
+
+    said = (await explained(market, job["id"]))["not_yet"]
+
+    assert [one for one in said if one.startswith("No host of this market has 1000 CPUs, free or not")] == said[:1]
+
+
 def place(**more: Any) -> AttemptPlace:
     return AttemptPlace(
         backend="aws",

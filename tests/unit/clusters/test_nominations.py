@@ -92,8 +92,8 @@ async def test_what_a_creation_reads_and_writes_does_not_grow_with_the_fleet(tmp
 
 
 def test_what_a_full_commit_reads_ahead_is_remembered_until_its_last_creation_is_made(tmp_path: Path):
-    """Of hosts with as many slots as one answer may have. Were more read than is remembered, all would be forgotten,
-    and each creation would read by itself what was read for it."""
+    """The hosts have the most slots that a transaction remembers of one host. If it could not remember all of them, it
+    would drop everything, and each creation would read its hosts again."""
 
     def kept(uow: UnitOfWork) -> int:
         m.clusters.read_ahead(uow, [OTHER])

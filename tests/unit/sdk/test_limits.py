@@ -107,7 +107,7 @@ def test_a_new_token_takes_limits_and_a_join_token_none(asked: list[httpx2.Reque
 def test_each_is_shown_as_used_and_limit(asked: list[httpx2.Request], capsys: pytest.CaptureFixture[str]) -> None:
     run("limit", "ls", "--output", "tsv")
     shown = capsys.readouterr().out
-    assert "0.50 / no limit" in shown and "12.25 / 100.00" in shown and "1 / 3" in shown
+    assert "0.50 / none" in shown and "12.25 / 100.00" in shown and "1 / 3" in shown
 
 
 def test_both_amounts_of_a_limit_are_readable_on_a_narrow_screen() -> None:
