@@ -194,7 +194,8 @@ def share_routes(app: FastAPI, world: World) -> None:
     async def put_share(node_id: str, body: Json = Body()) -> Any:
         row = next(one for one in world.fair_shares if one["id"] == node_id)
         if body["guarantee_ppm"] > WHOLE // 2:
-            said = "guarantee: must be at most 100000, which the organisation acme has left of its own"
+            said = "guarantee: must be at most 100000, which the organisation acme has left. To give more, "
+            said += "raise the guarantee of the organisation acme, or lower another share in it"
             reason = {"field": "guarantee_ppm", "reason": said}
             return problem(422, "invalid_input", "Not valid", said, reasons=[reason])
         row.update(body)

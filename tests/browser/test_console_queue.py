@@ -68,7 +68,7 @@ async def test_shares_and_quotas_are_set_removed_and_put_back(page: Page, preten
     await dialog.get_by_label("At most (%)").fill("")
     await dialog.get_by_label("Guaranteed (%)").fill("60")
     await page.keyboard.press("Enter")
-    await expect(dialog).to_contain_text("which the organisation acme has left of its own")
+    await expect(dialog).to_contain_text("which the organisation acme has left. To give more")
     await dialog.get_by_label("Guaranteed (%)").fill("12.5")
     await page.keyboard.press("Enter")
     await expect(dialog).to_have_count(0)
